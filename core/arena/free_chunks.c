@@ -2,6 +2,7 @@
 
 #include "core/algo/tlsf_search.h"
 #include "core/arena/segment.h"
+#include "core/arena/walk.h"
 #include "core/base/saturate.h"
 
 /* Invariants. The chunks of a segment tile it. A free chunk is in the stream cache of the streams that may still use
@@ -57,23 +58,34 @@ static void free_chunk_swallow(gm__arena *arena, uint32_t neighbour, gm__last_us
   gm__chunk_unlink(&arena->chunks, neighbour);
 }
 
-void gm__free_chunk_put(gm__arena *arena, uint32_t number, const gm__last_use *use, bool mixes) {
-  gm__chunk *chunk = gm__arena_chunk(arena, number);
-  gm__last_use joined = *use;
-  joined.streams &= ~arena->order.ended;
-  while (free_chunk_can_join(arena, chunk->left, &joined, mixes)) {
+/* Joins neighbours on one side until none can be joined. `looks`: at most so many. */
+static void free_chunk_join_left(gm__arena *arena, gm__chunk *chunk, gm__last_use *use, bool mixes, uint32_t *looks) {
+  for (; *looks && free_chunk_can_join(arena, chunk->left, use, mixes); --*looks) {
     const gm__chunk *left = gm__arena_chunk(arena, chunk->left);
     chunk->address = left->address;
     chunk->granules += left->granules;
-    free_chunk_swallow(arena, chunk->left, &joined);
+    free_chunk_swallow(arena, chunk->left, use);
   }
-  while (free_chunk_can_join(arena, chunk->right, &joined, mixes)) {
+}
+
+static void free_chunk_join_right(gm__arena *arena, gm__chunk *chunk, gm__last_use *use, bool mixes, uint32_t *looks) {
+  for (; *looks && free_chunk_can_join(arena, chunk->right, use, mixes); --*looks) {
     chunk->granules += gm__arena_chunk(arena, chunk->right)->granules;
-    free_chunk_swallow(arena, chunk->right, &joined);
+    free_chunk_swallow(arena, chunk->right, use);
   }
+}
+
+uint32_t gm__free_chunk_put(gm__arena *arena, uint32_t number, const gm__last_use *use, bool mixes) {
+  gm__chunk *chunk = gm__arena_chunk(arena, number);
+  gm__last_use joined = *use;
+  uint32_t looks = GM__ARENA_PIECE;
+  joined.streams &= ~arena->order.ended;
+  free_chunk_join_left(arena, chunk, &joined, mixes, &looks);
+  free_chunk_join_right(arena, chunk, &joined, mixes, &looks);
   gm__arena_set_last_use(arena, number, &joined);
   gm__chunk_become(chunk, GM__CHUNK_FREE);
   gm__tlsf_put(&arena->chunks, free_chunk_bins(arena, number), number);
+  return GM__ARENA_PIECE - looks;
 }
 
 /* True when the neighbour may be joined at once with a free chunk of that stream cache. */

@@ -32,8 +32,9 @@ static inline __attribute__((always_inline)) uint32_t gm__free_chunk_cut(gm__are
 }
 
 /* A chunk that is in no list becomes a free chunk with that last use. It is joined with neighbours that wait for the
- * same streams. `mixes`: it is joined with idle neighbours, too. */
-void gm__free_chunk_put(gm__arena *arena, uint32_t number, const gm__last_use *use, bool mixes);
+ * same streams. `mixes`: it is joined with idle neighbours, too. It joins at most a piece of them, and returns how many.
+ * So a long row may stay in several. */
+uint32_t gm__free_chunk_put(gm__arena *arena, uint32_t number, const gm__last_use *use, bool mixes);
 
 /* True when idle neighbours may always join a stream's free chunk: the arena knows no other stream. */
 static inline bool gm__free_chunk_mixes(const gm__arena *arena, const gm__last_use *use) {
@@ -57,7 +58,8 @@ static inline void gm__free_chunks_flush(gm__arena *arena) {
  * such a free. */
 void gm__free_chunks_settle_given(gm__arena *arena);
 
-/* Joins the free chunks of the slot's stream with idle neighbours. Those wait for the stream, too, from then on. */
+/* Joins the free chunks of the slot's stream with idle neighbours. Those wait for the stream, too, from then on. It
+ * leaves the lock where there are many. */
 void gm__free_chunks_gather(gm__arena *arena, int slot);
 
 /* The stream of the slot is done, not pinned, and closes: no chunk names it any more, and the slot is free. It looks at

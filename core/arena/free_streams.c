@@ -1,3 +1,4 @@
+#include "core/algo/tlsf_search.h"
 #include "core/arena/free_chunks.h"
 #include "core/arena/settle.h"
 #include "core/arena/walk.h"
@@ -41,8 +42,27 @@ void gm__free_chunks_settle_given(gm__arena *arena) {
   gm__order_note_named(&arena->order, free_stream_named(arena));
 }
 
+/* True when the stream has at most a piece of free chunks. */
+static bool free_stream_has_few(const gm__arena *arena, int slot) {
+  uint32_t looks = 0;
+  for (int area = 0; area < GM__AREAS; area++) {
+    const gm__tlsf *tlsf = &arena->caches[slot]->tlsf[area];
+    for (uint32_t bin = gm__tlsf_next(tlsf, 0); bin < GM__TLSF_BINS; bin = gm__tlsf_next_after(tlsf, bin)) {
+      for (uint32_t at = tlsf->heads[bin]; at; at = gm__arena_chunk(arena, at)->next) {
+        if (++looks > GM__SETTLE_PIECE) return false;
+      }
+    }
+  }
+  return true;
+}
+
 void gm__free_chunks_gather(gm__arena *arena, int slot) {
-  for (int area = 0; slot != GM__ORDER_HOST && area < GM__AREAS; area++) {
+  if (slot == GM__ORDER_HOST) return;
+  if (!free_stream_has_few(arena, slot)) {
+    gm__settle_join(arena, slot);
+    return;
+  }
+  for (int area = 0; area < GM__AREAS; area++) {
     free_stream_put_all(arena, free_stream_lift(arena, arena->caches[slot], (gm__area)area));
   }
 }

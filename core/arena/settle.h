@@ -19,4 +19,8 @@ void gm__settle_all(gm__arena *arena);
 uint32_t gm__settle_find(gm__arena *arena, const gm__want *want, gm__area area, int slot, uint64_t *out_pending,
                          gm__order_verdict *out_verdict);
 
+/* Joins the free chunks of the slot's stream with idle neighbours, large ones first. Those wait for the stream, too,
+ * from then on. It leaves the lock after each piece. */
+void gm__settle_join(gm__arena *arena, int slot);
+
 #endif

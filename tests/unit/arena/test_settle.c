@@ -8,9 +8,11 @@
 
 #include <cmocka.h>
 
+#include "backends/null/null_backend.h"
 #include "core/arena/free_chunks.h"
 #include "core/arena/settle.h"
 #include "core/base/thread_here.h"
+#include "core/device/device.h"
 #include "gm/stream.h"
 #include "support/pool_bench.h"
 
@@ -26,13 +28,25 @@ static struct {
   void (*between)(void);
 } moves;
 
+static void moves_count(size_t count) {
+  moves.moved += count;
+  moves.piece += count;
+  if (moves.piece > moves.most) moves.most = moves.piece;
+}
+
 void __real_gm__free_chunk_free(gm__arena *arena, uint32_t number, gm__stream_cache *cache);
 void __wrap_gm__free_chunk_free(gm__arena *arena, uint32_t number, gm__stream_cache *cache);
 void __wrap_gm__free_chunk_free(gm__arena *arena, uint32_t number, gm__stream_cache *cache) {
-  moves.moved++;
-  moves.piece++;
-  if (moves.piece > moves.most) moves.most = moves.piece;
+  moves_count(1);
   __real_gm__free_chunk_free(arena, number, cache);
+}
+
+uint32_t __real_gm__free_chunk_put(gm__arena *arena, uint32_t number, const gm__last_use *use, bool mixes);
+uint32_t __wrap_gm__free_chunk_put(gm__arena *arena, uint32_t number, const gm__last_use *use, bool mixes);
+uint32_t __wrap_gm__free_chunk_put(gm__arena *arena, uint32_t number, const gm__last_use *use, bool mixes) {
+  const uint32_t joined = __real_gm__free_chunk_put(arena, number, use, mixes);
+  moves_count(1 + (size_t)joined);
+  return joined;
 }
 
 void __real_gm__bias_breathe(gm__bias_lock *lock, const void *self);
@@ -72,7 +86,7 @@ static void give(int at, gm_stream *stream) {
 static void scene_open(bool no_vmm) {
   const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = no_vmm, .max_bytes = BLOCKS * (uint64_t)BYTES};
   moves.between = NULL;
-  pool_bench_open_device(&bench, "null", "null:capacity=1G");
+  pool_bench_open_device(&bench, "null", "null:capacity=1G,latency=1000000000");
   pool_bench_ok(gm_config_set(bench.ctx, "segment_size", "64M", err));
   pool_bench_ok(gm_pool_create(bench.device, &params, &bench.pool, err));
   for (int i = 0; i < 2; i++) pool_bench_ok(gm_stream_create(bench.device, &streams[i], err));
@@ -169,6 +183,30 @@ static void test_others_use_the_pool_between_pieces(void **state) {
   }
 }
 
+/* A second of work, which ends when the time is moved on. */
+static void begin_work(const gm_stream *stream) {
+  const gm_memory nowhere = {.handle = 1, .bytes = 64};
+  gm_backend_point point;
+  pool_bench_ok(gm__null_backend.fill(bench.device->handle, stream->handle, &nowhere, 0, 64, "", 1, &point, err));
+}
+
+/* A stream that is not done joins what it freed with idle memory, for a request of its own. */
+static void test_a_stream_joins_its_own_in_pieces(void **state) {
+  (void)state;
+  gm_block whole;
+  scene_open(true);
+  begin_work(streams[0]);
+  for (int i = 0; i < BLOCKS; i++) give(i, i % 2 ? NULL : streams[0]);
+  moves_begin();
+  assert_int_equal(ask(BLOCKS * (uint64_t)BYTES, streams[0], &whole), GM_ACQUIRE_OK);
+  printf("  %zu chunks are joined in %zu pieces, %zu at once\n", moves.moved, moves.pieces, moves.most);
+  assert_true(moves.moved >= BLOCKS - 2 * KEPT);
+  assert_true(moves.most <= 2 * PIECE);
+  assert_int_equal(gm_free(bench.pool, &whole, NULL), GM_OK);
+  gm__null_advance(bench.device->handle, UINT64_C(10000000000));
+  scene_close();
+}
+
 /* Blocks come and go while a stream closes, in order of the host and of the other stream. */
 static void churn_beside(void) {
   static int turn;
@@ -221,6 +259,7 @@ int main(void) {
       cmocka_unit_test(test_a_request_moves_a_piece),
       cmocka_unit_test(test_a_request_that_needs_all_gets_all),
       cmocka_unit_test(test_others_use_the_pool_between_pieces),
+      cmocka_unit_test(test_a_stream_joins_its_own_in_pieces),
       cmocka_unit_test(test_others_use_the_pool_while_a_stream_closes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
