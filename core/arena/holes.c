@@ -43,21 +43,29 @@ static bool holes_has(const gm__chunk *chunk) {
   return gm__chunk_is(chunk) == GM__CHUNK_FREE || gm__chunk_is(chunk) == GM__CHUNK_UNMAPPED;
 }
 
+static void holes_add_chunk(holes_walk *walk, const gm__chunk *chunk) {
+  const uint64_t bytes = gm__arena_bytes(walk->arena, chunk);
+  if (gm__chunk_is(chunk) == GM__CHUNK_UNMAPPED) {
+    holes_end_row(walk);
+    return;
+  }
+  walk->part->largest_free = gm__max(walk->part->largest_free, bytes);
+  if (!walk->bytes) walk->address = chunk->address;
+  walk->bytes += bytes;
+}
+
 /* Adds the hole that the chunk is the first one of; another chunk adds nothing. */
-static void holes_add_from(gm__holes *part, const gm__arena *arena, uint32_t number) {
+static void holes_add_from(gm__holes *part, gm__arena *arena, uint32_t number, uint32_t *looks) {
   const gm__chunk *chunk = gm__arena_chunk(arena, number);
   holes_walk walk = {.arena = arena, .part = part};
   if (!holes_has(chunk) || holes_has(gm__arena_chunk(arena, chunk->left))) return;
   walk.segment = arena->segment_table[chunk->segment_index];
-  for (; holes_has(chunk); chunk = gm__arena_chunk(arena, chunk->right)) {
-    const uint64_t bytes = gm__arena_bytes(arena, chunk);
-    if (gm__chunk_is(chunk) == GM__CHUNK_UNMAPPED) {
-      holes_end_row(&walk);
-      continue;
+  for (uint32_t at = number; holes_has(chunk = gm__arena_chunk(arena, at));) {
+    holes_add_chunk(&walk, chunk);
+    if (!gm__arena_walk_right(arena, &at, looks)) {
+      walk.bytes = 0;
+      break;
     }
-    part->largest_free = gm__max(part->largest_free, bytes);
-    if (!walk.bytes) walk.address = chunk->address;
-    walk.bytes += bytes;
   }
   holes_end_hole(&walk);
 }
@@ -79,8 +87,9 @@ static void holes_note(gm__arena_stats *stats, const gm__holes *holes) {
 
 void gm__holes_add_arena(gm__holes *holes, gm__arena *arena) {
   gm__holes parts[GM__AREAS] = {{0}}, whole = {0};
+  uint32_t looks = 0;
   for (uint32_t at = 0; (at = gm__arena_walk(arena, at));) {
-    holes_add_from(&parts[gm__area_of(gm__arena_chunk(arena, at))], arena, at);
+    holes_add_from(&parts[gm__area_of(gm__arena_chunk(arena, at))], arena, at, &looks);
   }
   for (int area = 0; area < GM__AREAS; area++) {
     parts[area].scattered = parts[area].bytes - parts[area].largest;

@@ -10,8 +10,11 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+#include "backends/null/null_backend.h"
 #include "core/arena/walk.h"
 #include "core/base/thread_here.h"
+#include "core/device/stream.h"
+#include "core/order/late.h"
 #include "core/provider/walk.h"
 #include "gm/advice.h"
 #include "gm/explain.h"
@@ -30,7 +33,11 @@ static struct {
   void (*between)(void);             /* what other threads do; NULL: nothing */
 } looks;
 
-static struct { size_t all, piece, most; } forgets; /* blocks that forget a stream, as `looks` */
+typedef struct counted {
+  size_t all, piece, most; /* as `looks` */
+} counted;
+
+static counted forgets, lates; /* blocks that forget a stream; free pieces whose streams are asked for */
 
 uint32_t __real_gm__arena_walk(gm__arena *arena, uint32_t number);
 uint32_t __wrap_gm__arena_walk(gm__arena *arena, uint32_t number);
@@ -46,7 +53,7 @@ void __wrap_gm__bias_breathe(gm__bias_lock *lock, const void *self);
 void __wrap_gm__bias_breathe(gm__bias_lock *lock, const void *self) {
   void (*between)(void) = looks.between;
   looks.piece = 0;
-  forgets.piece = 0;
+  forgets.piece = lates.piece = 0;
   looks.pieces++;
   if (!between) {
     __real_gm__bias_breathe(lock, self);
@@ -70,7 +77,7 @@ void __real_gm__provider_breathe(gm__provider *provider);
 void __wrap_gm__provider_breathe(gm__provider *provider);
 void __wrap_gm__provider_breathe(gm__provider *provider) {
   looks.piece = 0;
-  forgets.piece = 0;
+  forgets.piece = lates.piece = 0;
   looks.pieces++;
   __real_gm__provider_breathe(provider);
 }
@@ -82,6 +89,15 @@ void __wrap_gm__order_forget_use(gm__order *order, gm__last_use *use, int slot) 
   forgets.piece++;
   if (forgets.piece > forgets.most) forgets.most = forgets.piece;
   __real_gm__order_forget_use(order, use, slot);
+}
+
+bool __real_gm__late_lets(const gm__order *order, const gm__last_use *use, int slot, bool insert, gm__late *late);
+bool __wrap_gm__late_lets(const gm__order *order, const gm__last_use *use, int slot, bool insert, gm__late *late);
+bool __wrap_gm__late_lets(const gm__order *order, const gm__last_use *use, int slot, bool insert, gm__late *late) {
+  lates.all++;
+  lates.piece++;
+  if (lates.piece > lates.most) lates.most = lates.piece;
+  return __real_gm__late_lets(order, use, slot, insert, late);
 }
 
 static void looks_begin(void) { looks.all = looks.piece = looks.most = looks.pieces = 0; }
@@ -123,7 +139,7 @@ static void scene_open(gm_strategy strategy) {
   pthread_t thread;
   const gm_pool_params params = {.struct_size = sizeof params, .strategy = strategy};
   live = bytes = 0;
-  pool_bench_open_device(&bench, "null", "null:capacity=1G");
+  pool_bench_open_device(&bench, "null", "null:capacity=1G,latency=1000000000");
   pool_bench_ok(gm_config_set(bench.ctx, "track_allocations", "false", err));
   pool_bench_ok(gm_pool_create(bench.device, &params, &bench.pool, err));
   assert_int_equal(pthread_create(&thread, NULL, fill, NULL), 0);
@@ -214,6 +230,38 @@ static void test_a_stream_closes_in_pieces(void **state) {
   (void)state;
   close_stream(GM_STRATEGY_BEST_FIT);
   close_stream(GM_STRATEGY_BUCKET);
+}
+
+/* A second of work, which ends when the time is moved on. */
+static void begin_work(const gm_stream *stream) {
+  const gm_memory nowhere = {.handle = 1, .bytes = 64};
+  gm_backend_point point;
+  pool_bench_ok(gm__null_backend.fill(bench.device->handle, stream->handle, &nowhere, 0, 64, "", 1, &point, err));
+}
+
+/* All memory is free, and no two neighbours wait for the same stream. */
+static void test_a_row_is_walked_in_pieces(void **state) {
+  (void)state;
+  gm_stream *streams[2];
+  gm_fragmentation found = {.struct_size = sizeof found};
+  scene_open(GM_STRATEGY_BEST_FIT);
+  for (int i = 0; i < 2; i++) pool_bench_ok(gm_stream_create(bench.device, &streams[i], err));
+  for (int i = 0; i < 2; i++) begin_work(streams[i]);
+  for (int i = 0; i < BLOCKS; i++) {
+    give(&bench, &blocks[i], streams[i % 2]);
+    out[i] = false;
+  }
+  looks_begin();
+  pool_bench_ok(gm_pool_fragmentation(bench.pool, &found, err));
+  printf("  fragmentation of a row: %u pieces\n", looks.pieces);
+  assert_true(looks.pieces >=
+              3 * (BLOCKS / PIECE - 1)); /* a chunk is settled, found by its number, and seen in the row */
+  explain();
+  printf("  explain of a row: %zu free chunks, %zu at once\n", lates.all, lates.most);
+  assert_true(lates.all >= BLOCKS - PIECE && lates.most <= PIECE);
+  gm__null_advance(bench.device->handle, UINT64_C(10000000000));
+  for (int i = 0; i < 2; i++) pool_bench_ok(gm_stream_close(streams[i], err));
+  scene_close();
 }
 
 /* ---- blocks that come and go between pieces ---- */
@@ -307,6 +355,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_walk_holds_the_lock_for_a_piece),
       cmocka_unit_test(test_a_stream_closes_in_pieces),
+      cmocka_unit_test(test_a_row_is_walked_in_pieces),
       cmocka_unit_test(test_a_tracker_that_comes_knows_each_block_once),
       cmocka_unit_test(test_a_recording_that_comes_tells_each_block_once),
       cmocka_unit_test(test_a_quota_that_comes_counts_each_block_once),
