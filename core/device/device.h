@@ -58,11 +58,12 @@ struct gm_device {
   struct gm__import *opened;                         /* memory of other processes that is open: import.h */
   gm__mutex range_lock;                              /* of `host_ranges` */
   struct gm__host_range *host_ranges;                /* registered memory of the caller: host_range.h */
-  struct gm__reclaimer *reclaimers, *last_reclaimer; /* under the context's lock */
-  gm__mutex evict_lock;                              /* of `evictors`: evictor.h */
-  gm__cond evict_done;                               /* an evictor that is awaited has no calls left */
-  struct gm_evictor *evictors;                       /* in the order in which they are asked */
-  _Atomic uint32_t evictor_count;                    /* those that are not gone */
+  struct gm__reclaimer *reclaimers, *last_reclaimer; /* under the context's lock, with the next */
+  uint32_t reclaimer_count;
+  gm__mutex evict_lock;            /* of `evictors`: evictor.h */
+  gm__cond evict_done;             /* an evictor that is awaited has no calls left */
+  struct gm_evictor *evictors;     /* in the order in which they are asked */
+  _Atomic uint32_t evictor_count;  /* those that are not gone */
   uint32_t evicting;               /* those that have not ended, and the next device that has any: both under */
   struct gm_device *next_evicting; /* the context's lock */
   gm__mutex turn_lock;             /* of `turns` */

@@ -15,17 +15,21 @@
 
 static const uint64_t reclaimer_patience_ns = 1000000000;
 
+enum { RECLAIMER_PIECE = 256 }; /* so many are looked at inside the context's lock, until other threads may enter */
+
 /* REQUIRES: context lock, for these two. */
 static void reclaimer_link_first(gm_device *device, gm__reclaimer *reclaimer) {
   reclaimer->prev = NULL;
   reclaimer->next = device->reclaimers;
   *(reclaimer->next ? &reclaimer->next->prev : &device->last_reclaimer) = reclaimer;
   device->reclaimers = reclaimer;
+  device->reclaimer_count++;
 }
 
 static void reclaimer_unlink(gm_device *device, const gm__reclaimer *reclaimer) {
   *(reclaimer->next ? &reclaimer->next->prev : &device->last_reclaimer) = reclaimer->prev;
   *(reclaimer->prev ? &reclaimer->prev->next : &device->reclaimers) = reclaimer->next;
+  device->reclaimer_count--;
 }
 
 /* Takes a reclaimer without memory out of the list. False: it has some, or is a walk's place. */
@@ -55,6 +59,7 @@ static void reclaimer_put_back(gm_device *device, gm__reclaimer *reclaimer) {
   reclaimer->next = NULL;
   device->last_reclaimer->next = reclaimer;
   device->last_reclaimer = reclaimer;
+  device->reclaimer_count++;
 }
 
 void gm__device_add_reclaimer(gm_device *device, gm__reclaimer *reclaimer) {
@@ -89,22 +94,36 @@ bool gm__reclaimer_pin(gm__reclaimer *reclaimer) {
 
 void gm__reclaimer_unpin(gm__reclaimer *reclaimer) { reclaimer->pins--; }
 
-/* The one behind `from` (NULL: the first) that is not `self` and keeps anything. NULL: there is none. REQUIRES: context
- * lock. */
-static gm__reclaimer *reclaimer_behind(const gm_device *device, const gm__reclaimer *self, const gm__reclaimer *from) {
-  gm__reclaimer *next = from ? from->next : device->reclaimers;
-  while (next && (next == self || !next->pooled(next->user))) next = next->next;
-  return next;
+/* Steps to the one behind `from` (NULL: the first) that is not `self` and keeps anything. False: no look is left, and
+ * *out is where to go on. True with NULL: there is none. REQUIRES: context lock. */
+static bool reclaimer_behind(const gm_device *device, const gm__reclaimer *self, const gm__reclaimer *from,
+                             gm__reclaimer **out) {
+  *out = from ? from->next : device->reclaimers;
+  for (int looks = 0; *out && (*out == self || !(*out)->pooled((*out)->user)); *out = (*out)->next) {
+    if (++looks == RECLAIMER_PIECE) return false;
+  }
+  return true;
 }
 
 /* The next one with a pin, which moves on with each step. */
 static gm__reclaimer *reclaimer_next(gm_device *device, const gm__reclaimer *self, gm__reclaimer *from) {
-  gm__mutex_lock(&device->ctx->lock);
-  gm__reclaimer *next = reclaimer_behind(device, self, from);
-  if (next) next->pins++;
-  if (from) from->pins--;
-  gm__mutex_unlock(&device->ctx->lock);
+  gm__reclaimer *next;
+  for (bool found = false; !found; from = next) {
+    gm__mutex_lock(&device->ctx->lock);
+    found = reclaimer_behind(device, self, from, &next);
+    if (next) next->pins++;
+    if (from) from->pins--;
+    gm__mutex_unlock(&device->ctx->lock);
+  }
   return next;
+}
+
+/* Leaves the lock for a moment. `at` (NULL: none) stays where it is. REQUIRES: context lock. */
+static void reclaimer_breathe(gm_device *device, gm__reclaimer *at) {
+  if (at) at->pins++;
+  gm__mutex_unlock(&device->ctx->lock);
+  gm__mutex_lock(&device->ctx->lock);
+  if (at) at->pins--;
 }
 
 static void reclaimer_unpin(gm_device *device, gm__reclaimer *reclaimer) {
@@ -113,16 +132,18 @@ static void reclaimer_unpin(gm_device *device, gm__reclaimer *reclaimer) {
   gm__mutex_unlock(&device->ctx->lock);
 }
 
+/* One that comes last meanwhile, by this walk or another one, was seen to keep nothing. So as many looks as there were
+ * reclaimers suffice. */
 uint64_t gm__reclaimers_pooled(gm_device *device, const gm__reclaimer *self, uint64_t enough) {
   uint64_t bytes = 0;
   gm__mutex_lock(&device->ctx->lock);
-  const gm__reclaimer *last = device->last_reclaimer;
-  for (gm__reclaimer *at = device->reclaimers, *next; at && bytes < enough; at = next) {
+  uint32_t left = device->reclaimer_count;
+  for (gm__reclaimer *at = device->reclaimers, *next; at && left && bytes < enough; at = next) {
     const uint64_t pooled = at == self ? 0 : at->pooled(at->user);
-    next = at == last ? NULL : at->next;
+    next = at->next;
     bytes += pooled;
-    if (at == self || pooled || at->pins) continue; /* one with pins is a walk's place */
-    if (!reclaimer_rest(device, at)) reclaimer_put_back(device, at);
+    if (at != self && !pooled && !at->pins && !reclaimer_rest(device, at)) reclaimer_put_back(device, at);
+    if (--left % RECLAIMER_PIECE == 0) reclaimer_breathe(device, next);
   }
   gm__mutex_unlock(&device->ctx->lock);
   return bytes;

@@ -9,20 +9,30 @@
 #include <cmocka.h>
 
 #include "core/arena/arena_set.h"
+#include "core/base/thread.h"
 #include "support/pool_bench.h"
 #include "support/random.h"
 
 #define MIB (UINT64_C(1) << 20)
 
-enum { POOLS = 400, FULL = 128, FEW = 32, TURNS = 1000 };
+enum { POOLS = 400, FULL = 128, FEW = 32, TURNS = 1000, CROWD = 900, PIECE = 256 };
 
-static size_t looks;
+static size_t looks, piece, most_at_once; /* in all; since a lock was entered; the most of these */
 
 uint64_t __real_gm__arenas_pooled(const gm__arena_set *set);
 uint64_t __wrap_gm__arenas_pooled(const gm__arena_set *set);
 uint64_t __wrap_gm__arenas_pooled(const gm__arena_set *set) {
   looks++;
+  piece++;
+  if (piece > most_at_once) most_at_once = piece;
   return __real_gm__arenas_pooled(set);
+}
+
+void __real_gm__mutex_lock(gm__mutex *mutex);
+void __wrap_gm__mutex_lock(gm__mutex *mutex);
+void __wrap_gm__mutex_lock(gm__mutex *mutex) {
+  piece = 0;
+  __real_gm__mutex_lock(mutex);
 }
 
 static pool_bench bench;
@@ -119,10 +129,43 @@ static void test_a_refusal_by_the_cap_looks_at_no_other_pool(void **state) {
   scene_close();
 }
 
+/* All of very many pools use all their memory: each is asked, but not all inside one lock. */
+static void test_a_refusal_looks_at_a_piece_of_the_pools(void **state) {
+  (void)state;
+  static gm_pool *crowd[CROWD];
+  static gm_block blocks[CROWD];
+  gm_block block;
+  const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = true};
+  pool_bench_open(&bench, "null", "null:capacity=1800M", &params);
+  for (int i = 0; i < CROWD; i++) {
+    pool_bench_ok(gm_pool_create(bench.device, &params, &crowd[i], err));
+    assert_int_equal(ask(crowd[i], &blocks[i]), GM_ACQUIRE_FRESH);
+  }
+  looks = most_at_once = 0;
+  assert_int_equal(ask(bench.pool, &block), GM_ACQUIRE_OVER_LIMIT);
+  printf("  a refusal looks %zu times at %d pools, at %zu at once\n", looks, CROWD, most_at_once);
+  assert_true(looks >= CROWD);
+  assert_true(most_at_once <= PIECE);
+  /* One that keeps memory is found, wherever it stands: also behind a piece. */
+  for (int i = 0; i < CROWD; i += 70) {
+    assert_int_equal(gm_free(crowd[i], &blocks[i], NULL), GM_OK);
+    assert_int_equal(ask(bench.pool, &block), GM_ACQUIRE_FRESH);
+    assert_int_equal(gm_free(bench.pool, &block, NULL), GM_OK);
+    assert_int_equal(ask(crowd[i], &blocks[i]), GM_ACQUIRE_FRESH);
+    assert_true(most_at_once <= PIECE);
+  }
+  for (int i = 0; i < CROWD; i++) {
+    assert_int_equal(gm_free(crowd[i], &blocks[i], NULL), GM_OK);
+    pool_bench_ok(gm_pool_destroy(crowd[i], err));
+  }
+  pool_bench_close(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_growth_looks_at_few_pools),
       cmocka_unit_test(test_a_refusal_looks_at_pools_with_memory),
+      cmocka_unit_test(test_a_refusal_looks_at_a_piece_of_the_pools),
       cmocka_unit_test(test_a_refusal_by_the_cap_looks_at_no_other_pool),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
