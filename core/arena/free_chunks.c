@@ -184,27 +184,6 @@ void gm__free_chunk_keep(gm__arena *arena, uint32_t number, gm__stream_cache *ca
   free_chunk_free(arena, number, cache);
 }
 
-/* Flushes the lists of such sizes as the area has. */
-static void free_chunk_flush_cache(gm__arena *arena, gm__stream_cache *cache, gm__area area) {
-  for (int i = 0; cache->quick_count && i < GM__QUICK_LISTS; i++) {
-    gm__quick *quick = &cache->quick[i];
-    if (gm__arena_area(arena, quick->granules) != area) continue;
-    while (quick->head) gm__free_chunk_flush_one(arena, cache, quick);
-  }
-}
-
-bool gm__free_chunks_flush_area(gm__arena *arena, gm__area area) {
-  uint64_t flushed = 0;
-  for (int i = 0; i < GM__STREAM_CACHES; i++) {
-    gm__stream_cache *cache = arena->caches[i];
-    if (!cache || !cache->quick_count) continue;
-    flushed += cache->quick_count;
-    free_chunk_flush_cache(arena, cache, area);
-    flushed -= cache->quick_count;
-  }
-  return flushed != 0;
-}
-
 /* ---- searching ---- */
 
 typedef struct free_chunk_search {

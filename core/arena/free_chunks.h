@@ -32,8 +32,8 @@ static inline __attribute__((always_inline)) uint32_t gm__free_chunk_cut(gm__are
 }
 
 /* A chunk that is in no list becomes a free chunk with that last use. It is joined with neighbours that wait for the
- * same streams. `mixes`: it is joined with idle neighbours, too. It joins at most a piece of them, and returns how many.
- * So a long row may stay in several. */
+ * same streams. `mixes`: it is joined with idle neighbours, too. It joins at most a piece of them, and returns how
+ * many. So a long row may stay in several. */
 uint32_t gm__free_chunk_put(gm__arena *arena, uint32_t number, const gm__last_use *use, bool mixes);
 
 /* True when idle neighbours may always join a stream's free chunk: the arena knows no other stream. */
@@ -43,6 +43,8 @@ static inline bool gm__free_chunk_mixes(const gm__arena *arena, const gm__last_u
 
 /* Turns one chunk of a quick list, which is not empty, into a free chunk. */
 void gm__free_chunk_flush_one(gm__arena *arena, gm__stream_cache *cache, gm__quick *quick);
+
+/* ---- quick_flush.c ---- */
 
 /* Turns the chunks of all quick lists into free chunks, or those of such sizes as the area has. True if there was any.
  */
