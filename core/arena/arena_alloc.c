@@ -1,4 +1,5 @@
 #include "core/arena/arena_alloc.h"
+#include "core/arena/quick_flush.h"
 
 #include "core/arena/free_fast.h"
 #include "core/arena/grow.h"

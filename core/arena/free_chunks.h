@@ -44,16 +44,6 @@ static inline bool gm__free_chunk_mixes(const gm__arena *arena, const gm__last_u
 /* Turns one chunk of a quick list, which is not empty, into a free chunk. */
 void gm__free_chunk_flush_one(gm__arena *arena, gm__stream_cache *cache, gm__quick *quick);
 
-/* ---- quick_flush.c ---- */
-
-/* Turns the chunks of all quick lists into free chunks, or those of such sizes as the area has. True if there was any.
- */
-bool gm__free_chunks_flush_area(gm__arena *arena, gm__area area);
-static inline void gm__free_chunks_flush(gm__arena *arena) {
-  gm__free_chunks_flush_area(arena, GM__AREA_LARGE);
-  gm__free_chunks_flush_area(arena, GM__AREA_SMALL);
-}
-
 /* ---- free_streams.c: what streams still use ---- */
 
 /* Asks the engine's points, with which blocks were freed, which streams are done. It looks at all chunks, if there was

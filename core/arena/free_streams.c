@@ -1,5 +1,6 @@
 #include "core/algo/tlsf_search.h"
 #include "core/arena/free_chunks.h"
+#include "core/arena/quick_flush.h"
 #include "core/arena/settle.h"
 #include "core/arena/walk.h"
 #include "core/order/order_told.h"

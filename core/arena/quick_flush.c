@@ -1,5 +1,4 @@
-/* Quick lists are emptied: their chunks become free chunks. */
-#include "core/arena/free_chunks.h"
+#include "core/arena/quick_flush.h"
 
 /* Flushes the lists of such sizes as the area has. */
 static void quick_flush_cache(gm__arena *arena, gm__stream_cache *cache, gm__area area) {

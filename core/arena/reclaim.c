@@ -3,6 +3,7 @@
 #include "core/arena/free_chunks.h"
 #include "core/arena/grow.h"
 #include "core/arena/page_run.h"
+#include "core/arena/quick_flush.h"
 #include "core/arena/segment.h"
 #include "core/arena/settle.h"
 #include "core/base/alloc.h"

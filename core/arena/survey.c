@@ -2,6 +2,7 @@
 
 #include "core/arena/free_chunks.h"
 #include "core/arena/grow.h"
+#include "core/arena/quick_flush.h"
 #include "core/arena/reclaim.h"
 #include "core/arena/settle.h"
 #include "core/arena/walk.h"

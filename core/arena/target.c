@@ -1,5 +1,6 @@
 #include "core/arena/arena_alloc.h"
 #include "core/arena/free_chunks.h"
+#include "core/arena/quick_flush.h"
 #include "core/arena/settle.h"
 
 enum { TARGET_SHIFT = 32 }; /* see gm__arena_memory */

@@ -4,6 +4,7 @@
 
 #include "core/algo/classifier.h"
 #include "core/arena/free_chunks.h"
+#include "core/arena/quick_flush.h"
 #include "core/arena/reclaim.h"
 #include "core/base/clock.h"
 #include "core/base/saturate.h"

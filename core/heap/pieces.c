@@ -1,6 +1,7 @@
 #include "core/heap/pieces.h"
 
 #include "core/arena/free_chunks.h"
+#include "core/arena/quick_flush.h"
 #include "core/arena/settle.h"
 
 enum { PIECES_MEMORY_SHIFT = 32 }; /* see gm__arena_memory */

@@ -1,6 +1,7 @@
 #include "core/manage/fragmentation.h"
 
 #include "core/arena/free_chunks.h"
+#include "core/arena/quick_flush.h"
 #include "core/arena/reclaim.h"
 #include "core/arena/settle.h"
 #include "core/base/cancel.h"
