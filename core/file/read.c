@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/mapping.h"
+#include "core/base/saturate.h"
 #include "core/base/thread.h"
 #include "core/file/read_piece.h"
 
@@ -47,10 +48,21 @@ struct gm__read {
 
 /* ---- the plan ---- */
 
+/* The next piece of a range of runs. REQUIRES: read lock */
+static void read_plan_runs(gm__read *read, gm__read_piece *piece) {
+  const gm__read_range *range = &read->rows[read->row].range;
+  piece->count = 1;
+  piece->run_bytes = gm__read_range_part(range, read->piece_bytes, read->skip, &piece->bytes);
+  read->skip += piece->run_bytes;
+  if (read->skip < range->bytes) return;
+  read->skip = 0;
+  read->row++;
+}
+
 /* Whether a row belongs to the piece that begins with `first` at `at` and reaches to `end` so far. */
 static bool read_joins(const gm__read_row *first, const gm__read_row *row, uint64_t at, uint64_t end, uint64_t limit) {
   const gm__read_range *a = &first->range, *b = &row->range;
-  if (b->file != a->file || b->room != a->room || !b->to != !a->to) return false;
+  if (b->file != a->file || b->room != a->room || !b->to != !a->to || b->run) return false;
   if (b->to && (a->bytes > GM__READ_SMALL || b->bytes > GM__READ_SMALL))
     return false; /* each straight into its place */
   return b->at >= at && b->at < limit && b->at <= end + GM__READ_GAP;
@@ -59,9 +71,14 @@ static bool read_joins(const gm__read_row *first, const gm__read_row *row, uint6
 /* The next piece, in `piece`; the cursor moves behind it. REQUIRES: read lock, and rows at the cursor */
 static void read_plan(gm__read *read, gm__read_piece *piece) {
   const gm__read_row *first = &read->rows[read->row];
-  const uint64_t at = first->range.at + read->skip, limit = (at / read->piece_bytes + 1) * read->piece_bytes;
+  const uint64_t at = gm__read_range_at(&first->range, read->skip);
+  const uint64_t limit = (at / read->piece_bytes + 1) * read->piece_bytes;
   uint64_t end = at;
   *piece = (gm__read_piece){.file = first->range.file, .at = at, .first = read->row, .skip = read->skip};
+  if (first->range.run) {
+    read_plan_runs(read, piece);
+    return;
+  }
   do {
     const gm__read_range *range = &read->rows[read->row].range;
     const uint64_t range_end = range->at + range->bytes, until = range_end < limit ? range_end : limit;
@@ -102,7 +119,8 @@ static bool read_stops(gm__read *read) {
 
 static const gm__read_room *read_room(const gm__read *read, const gm__read_piece *piece) {
   const gm__read_range *range = &read->rows[piece->first].range;
-  return range->to || piece->file->mapping ? NULL : range->room;
+  const bool stays = piece->file->mapping && !range->run; /* the mapping has the bytes side by side */
+  return range->to || stays ? NULL : range->room;
 }
 
 static gm_status read_take(gm__read *read, gm__read_piece *piece, gm_error *err) {
@@ -255,7 +273,8 @@ gm__read_part gm__read_part_of(const gm__read *read, const gm__read_piece *piece
 const unsigned char *gm__read_part_data(const gm__read *read, const gm__read_piece *piece, uint64_t index) {
   const gm__read_range *range = &read->rows[piece->first + index].range;
   const gm__read_part part = gm__read_row_part(read->rows, piece, index);
-  return range->to ? range->to + part.from : piece->data + (range->at + part.from - piece->at);
+  if (range->to) return range->to + part.from;
+  return range->run ? piece->data : piece->data + (range->at + part.from - piece->at);
 }
 
 void gm__read_done(gm__read *read, gm__read_piece *piece) {
@@ -290,15 +309,21 @@ static int read_by_place(const void *a, const void *b) {
   return (x->number > y->number) - (x->number < y->number);
 }
 
+/* The bytes of the file from the first byte of a range to its last one. */
+static uint64_t read_extent(const gm__read_range *range) {
+  if (!range->run) return range->bytes;
+  return gm__add_sat(gm__mul_sat(range->bytes / range->run - 1, range->step), range->run);
+}
+
 static gm_status read_check(const gm__read_range *ranges, uint64_t count, gm_error *err) {
   if (count > UINT32_MAX) return gm__bad_argument(err, "read", "%llu ranges are too many", (unsigned long long)count);
   for (uint64_t i = 0; i < count; i++) {
     const gm_file *file = ranges[i].file;
     if (!ranges[i].bytes) continue;
-    const uint64_t size = file->input.bytes;
-    if (ranges[i].at <= size && ranges[i].bytes <= size - ranges[i].at) continue;
+    const uint64_t size = file->input.bytes, extent = read_extent(&ranges[i]);
+    if (ranges[i].at <= size && extent <= size - ranges[i].at) continue;
     return gm__fail(err, GM_ERR_IO, 0, "read", "%.300s: has %llu bytes, %llu bytes at %llu end behind it", file->path,
-                    (unsigned long long)size, (unsigned long long)ranges[i].bytes, (unsigned long long)ranges[i].at);
+                    (unsigned long long)size, (unsigned long long)extent, (unsigned long long)ranges[i].at);
   }
   return GM_OK;
 }

@@ -13,43 +13,17 @@
 #ifndef GM_CORE_FILE_READ_H
 #define GM_CORE_FILE_READ_H
 
-#include "core/file/file.h"
+#include "core/file/read_range.h"
 
 enum {
   GM__READ_PIECE = 4 << 20,   /* the most that is read at once, and what is if nobody says less */
   GM__READ_FLIGHT = 16,       /* pieces that were begun and are not done; so many a caller may hold */
-  GM__READ_GAP = 64 << 10,    /* ranges with less than that between them are joined */
   GM__READ_SMALL = 256 << 10, /* larger ranges with places of their own are not joined */
   GM__READ_WORKERS = 8        /* so many keep a disk busy */
 };
 
 typedef struct gm__read gm__read;
 typedef struct gm__read_piece gm__read_piece;
-
-/* Memory for a piece whose bytes have no place in host memory of their own. */
-typedef struct gm__read_memory {
-  unsigned char *host; /* at a multiple of GM__INPUT_BLOCK */
-  void *token;         /* of the owner */
-} gm__read_memory;
-
-/* Where such memory comes from: a ring's slots, for example. */
-typedef struct gm__read_room {
-  uint64_t bytes; /* of each memory: at least piece_bytes of the read */
-  /* Called by workers, several at a time, without a lock. May wait for a moment. TIMEOUT: there is none yet; the read
-   * looks whether it was cancelled, and asks again. Other errors end the read. */
-  gm_status (*take)(void *user, gm__read_memory *out, gm_error *err);
-  /* Takes back memory of a piece that was not handed out. gm__read_next hands out the others. */
-  void (*give)(void *user, const gm__read_memory *memory);
-  void *user;
-} gm__read_room;
-
-typedef struct gm__read_range {
-  gm_file *file;
-  uint32_t order;            /* of the file: files are read in this order; equal for one file */
-  uint64_t at, bytes;        /* 0 bytes: the range is left out, and needs no file */
-  unsigned char *to;         /* host memory; NULL: the bytes stay in memory of `room` */
-  const gm__read_room *room; /* ranges of one piece have one room, or none */
-} gm__read_range;
 
 typedef struct gm__read_params {
   const gm_services *services; /* NULL: the C library's */
@@ -66,8 +40,9 @@ struct gm__read_piece {
   gm_file *file;
   uint64_t at, bytes;
   uint64_t first, count, skip; /* for gm__read_part */
+  uint64_t run_bytes;          /* of the part, where its range has runs; else 0 */
   gm_way way;                  /* by which they came */
-  const unsigned char *data;   /* of the byte `at`; NULL: the bytes are in their places */
+  const unsigned char *data;   /* of the byte `at`, or of the runs side by side; NULL: the bytes are in their places */
   gm__read_memory memory;      /* of the room: the caller's, who gives it back by himself; all zero: none */
 };
 

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/mapping.h"
+#include "core/base/saturate.h"
 
 enum { BLOCK = GM__INPUT_BLOCK };
 
@@ -15,16 +16,24 @@ static uint64_t block_up(uint64_t at) { return block_down(at + BLOCK - 1); }
 gm__read_part gm__read_row_part(const gm__read_row *rows, const gm__read_piece *piece, uint64_t index) {
   const gm__read_row *row = &rows[piece->first + index];
   const uint64_t from = index ? 0 : piece->skip;
+  if (piece->run_bytes) return (gm__read_part){.range = row->number, .from = from, .bytes = piece->run_bytes};
   const uint64_t left = row->range.bytes - from, room = piece->at + piece->bytes - (row->range.at + from);
   return (gm__read_part){.range = row->number, .from = from, .bytes = left < room ? left : room};
 }
 
-/* Where in its file a part begins, and where its bytes go. */
-static uint64_t run_part_at(const gm__read_run *run, uint64_t index, gm__read_part *part, unsigned char **to) {
-  const gm__read_range *range = &run->rows[run->piece->first + index].range;
-  *part = gm__read_row_part(run->rows, run->piece, index);
-  *to = range->to + part->from;
-  return range->at + part->from;
+/* The next bytes that lie side by side, of a part of which `done` are done. */
+static uint64_t run_beside(const gm__read_range *range, const gm__read_part *part, uint64_t done) {
+  const uint64_t left = part->bytes - done;
+  return range->run ? gm__min(left, range->run - (part->from + done) % range->run) : left;
+}
+
+/* A part out of the piece's bytes, which begin at `data`, to `to`; both may overlap where `to` is not behind. */
+static void run_gather(const gm__read_run *run, const gm__read_range *range, const gm__read_part *part,
+                       const unsigned char *data, unsigned char *to) {
+  for (uint64_t done = 0, bytes; done < part->bytes; done += bytes) {
+    bytes = run_beside(range, part, done);
+    memmove(to + done, data + (gm__read_range_at(range, part->from + done) - run->piece->at), (size_t)bytes);
+  }
 }
 
 /* ---- through the page cache ---- */
@@ -44,21 +53,32 @@ static gm_status run_read_cached(gm__read_run *run, uint64_t at, unsigned char *
   return GM_OK;
 }
 
+/* A part of a range to `to`, without what lies between its runs. */
+static gm_status run_cached_part(gm__read_run *run, uint64_t index, unsigned char *to, gm_error *err) {
+  const gm__read_range *range = &run->rows[run->piece->first + index].range;
+  const gm__read_part part = gm__read_row_part(run->rows, run->piece, index);
+  gm_status status = GM_OK;
+  for (uint64_t done = 0, bytes; done < part.bytes && status == GM_OK; done += bytes) {
+    bytes = run_beside(range, &part, done);
+    status = run_read_cached(run, gm__read_range_at(range, part.from + done), to + done, bytes, err);
+  }
+  return status;
+}
+
 static gm_status run_cached(gm__read_run *run, gm_error *err) {
   gm__read_piece *piece = run->piece;
   piece->way = GM_WAY_CACHE;
   if (piece->memory.host) {
     piece->data = piece->memory.host;
+    if (piece->run_bytes) return run_cached_part(run, 0, piece->memory.host, err);
     return run_read_cached(run, piece->at, piece->memory.host, piece->bytes, err);
   }
-  for (uint64_t i = 0; i < piece->count; i++) {
-    gm__read_part part;
-    unsigned char *to = NULL;
-    const uint64_t at = run_part_at(run, i, &part, &to);
-    const gm_status status = run_read_cached(run, at, to, part.bytes, err);
-    if (status != GM_OK) return status;
+  gm_status status = GM_OK;
+  for (uint64_t i = 0; i < piece->count && status == GM_OK; i++) {
+    const gm__read_part part = gm__read_row_part(run->rows, piece, i);
+    status = run_cached_part(run, i, run->rows[piece->first + i].range.to + part.from, err);
   }
-  return GM_OK;
+  return status;
 }
 
 /* ---- past it ---- */
@@ -110,22 +130,34 @@ static gm_status run_need_bounce(gm__read_run *run, gm_error *err) {
 /* From `data` into the places of all parts. */
 static void run_spread(const gm__read_run *run, const unsigned char *data) {
   for (uint64_t i = 0; i < run->piece->count; i++) {
-    gm__read_part part;
-    unsigned char *to = NULL;
-    const uint64_t at = run_part_at(run, i, &part, &to);
-    memcpy(to, data + (at - run->piece->at), part.bytes);
+    const gm__read_range *range = &run->rows[run->piece->first + i].range;
+    const gm__read_part part = gm__read_row_part(run->rows, run->piece, i);
+    run_gather(run, range, &part, data, range->to + part.from);
   }
+}
+
+/* The runs of a piece side by side in its memory. */
+static void run_close_up(const gm__read_run *run, const unsigned char *data) {
+  gm__read_piece *piece = run->piece;
+  const gm__read_part part = gm__read_row_part(run->rows, piece, 0);
+  run_gather(run, &run->rows[piece->first].range, &part, data, piece->memory.host);
+  piece->data = piece->memory.host;
 }
 
 static gm_status run_direct(gm__read_run *run, const gm__input_file *direct, gm_error *err) {
   gm__read_piece *piece = run->piece;
   piece->way = GM_WAY_DIRECT;
-  if (piece->memory.host) return run_direct_blocks(run, direct, piece->memory.host, err);
-  gm__read_part part;
-  unsigned char *to = NULL;
-  const uint64_t at = run_part_at(run, 0, &part, &to);
-  if (piece->count == 1 && (uintptr_t)to % BLOCK == at % BLOCK) return run_direct_place(run, direct, to, err);
-  gm_status status = run_need_bounce(run, err);
+  gm_status status = GM_OK;
+  if (piece->memory.host) {
+    status = run_direct_blocks(run, direct, piece->memory.host, err);
+    if (status == GM_OK && piece->run_bytes) run_close_up(run, piece->data);
+    return status;
+  }
+  const gm__read_part part = gm__read_row_part(run->rows, piece, 0);
+  unsigned char *to = run->rows[piece->first].range.to + part.from;
+  const bool single = piece->count == 1 && part.bytes == piece->bytes;
+  if (single && (uintptr_t)to % BLOCK == piece->at % BLOCK) return run_direct_place(run, direct, to, err);
+  status = run_need_bounce(run, err);
   if (status == GM_OK) status = run_direct_blocks(run, direct, run->bounce, err);
   if (status == GM_OK) run_spread(run, piece->data);
   piece->data = NULL;
@@ -144,6 +176,8 @@ static gm_status run_mapped(gm__read_run *run, gm_error *err) {
   if (status != GM_OK) return status;
   if (run->rows[piece->first].range.to) {
     run_spread(run, data);
+  } else if (piece->run_bytes) {
+    run_close_up(run, data);
   } else {
     piece->data = data;
   }

@@ -106,6 +106,7 @@ static gm_status load_open(gm__load_job *job, gm_error *err) {
   const uint64_t count = job->model->tensor_count;
   void *ranges = NULL, *sums = NULL;
   gm_status status = gm__loaded_model_create(services, count, &job->loaded, err);
+  if (status == GM_OK) job->loaded->slices = job->places.slices;
   if (status == GM_OK) status = gm__load_files_make(&job->files, job->model, load_way(job->params.path), err);
   if (status == GM_OK) status = gm__model_alloc(services, count, sizeof *job->ranges, &ranges, err);
   if (status == GM_OK && job->params.verify) status = gm__model_alloc(services, count, sizeof *job->sums, &sums, err);

@@ -12,6 +12,7 @@ typedef struct block_target {
   uint64_t index;
   gm_pool *pool;
   const gm_request *request; /* but for `bytes` */
+  gm__read_range range;      /* of the file */
   unsigned char *host;       /* NULL: by a lane */
 } block_target;
 
@@ -25,16 +26,16 @@ static uint64_t block_driver_allocs(gm_pool *pool) {
 static uint32_t block_align(const gm__load_job *job, const block_target *target) {
   const gm_device_info *info = gm_device_get_info(gm_pool_device(target->pool));
   const bool cached = job->files.way == GM_WAY_CACHE || job->files.way == GM_WAY_MAP;
-  const uint64_t at = gm__model_file_offset(job->model, target->tensor);
+  const gm__read_range *range = &target->range;
   const uint32_t asked = target->request->align;
-  if (cached || info->type != GM_DEVICE_TYPE_CPU || target->tensor->bytes < BLOCK_LARGE) return asked;
-  return at % GM__INPUT_BLOCK == 0 && asked < GM__INPUT_BLOCK ? GM__INPUT_BLOCK : asked;
+  if (cached || info->type != GM_DEVICE_TYPE_CPU || range->bytes < BLOCK_LARGE || range->run) return asked;
+  return range->at % GM__INPUT_BLOCK == 0 && asked < GM__INPUT_BLOCK ? GM__INPUT_BLOCK : asked;
 }
 
 static gm_status block_allocate(gm__load_job *job, const block_target *target, gm_error *err) {
   gm_request request = *target->request;
   gm_block block = {0};
-  request.bytes = target->tensor->bytes;
+  request.bytes = target->range.bytes;
   request.align = block_align(job, target);
   request.flags |= GM_INSERT_WAIT;
   const uint64_t before = block_driver_allocs(target->pool);
@@ -70,7 +71,7 @@ static gm_status block_inspect(gm__load_job *job, block_target *target, gm_error
       gm_block_spans(target->pool, &job->loaded->blocks[target->index], 0, GM_BLOCK_SPANS_MOST, spans, &count, err);
   for (uint32_t i = 0; i < count && status == GM_OK; i++) {
     const bool last = i + 1 == count;
-    const uint64_t bytes = last ? target->tensor->bytes - spans[i].offset : spans[i].bytes;
+    const uint64_t bytes = last ? target->range.bytes - spans[i].offset : spans[i].bytes;
     status = block_inspect_span(job, target, &spans[i], bytes, err);
   }
   if (count > 1) target->host = NULL;
@@ -78,28 +79,27 @@ static gm_status block_inspect(gm__load_job *job, block_target *target, gm_error
 }
 
 static gm_status block_range(gm__load_job *job, const block_target *target, gm_error *err) {
-  const gm__tensor *tensor = target->tensor;
   gm__read_range *range = &job->ranges[target->index];
   gm_file *file = NULL;
   gm__load_lane *lane = NULL;
-  gm_status status = gm__load_files_get(&job->files, tensor->shard, &file, err);
+  gm_status status = gm__load_files_get(&job->files, target->tensor->shard, &file, err);
   if (status == GM_OK && !target->host) {
     status = gm__load_lane_of(&job->lanes, gm_pool_device(target->pool), target->request->stream, &lane, err);
   }
   if (status != GM_OK) return status;
-  *range = (gm__read_range){.file = file,
-                            .order = tensor->shard,
-                            .at = gm__model_file_offset(job->model, tensor),
-                            .bytes = tensor->bytes,
-                            .to = target->host,
-                            .room = lane ? &lane->room : NULL};
+  *range = target->range;
+  range->file = file;
+  range->order = target->tensor->shard;
+  range->to = target->host;
+  range->room = lane ? &lane->room : NULL;
   return GM_OK;
 }
 
 static gm_status block_make(gm__load_job *job, block_target *target, gm_error *err) {
   gm_file *file = NULL;
   gm_status status = gm__load_report(job, target->index, err);
-  if (status != GM_OK || target->tensor->bytes == 0) return status;
+  gm__load_place_range(&job->places, job->model, target->index, &target->range);
+  if (status != GM_OK || target->range.bytes == 0) return status;
   status = gm__load_files_get(&job->files, target->tensor->shard, &file, err);
   if (status == GM_OK) status = block_allocate(job, target, err);
   if (status == GM_OK) status = block_inspect(job, target, err);

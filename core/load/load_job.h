@@ -41,12 +41,10 @@ gm_status gm__load_read(gm__load_job *job, gm_error *err);
 /* Compares all bytes in the blocks with what arrived. IO: some differ. */
 gm_status gm__load_verify(gm__load_job *job, gm_error *err);
 
-/* The bytes of tensor `index` from byte `from` on that lie in one stretch of its file. */
+/* The bytes of tensor `index` from byte `from` on that arrive as one part. */
 static inline uint64_t gm__load_part_bytes(const gm__load_job *job, uint64_t index, uint64_t from) {
-  const gm__read_range *range = &job->ranges[index];
-  const uint64_t at = range->at + from, left = range->bytes - from;
-  const uint64_t stretch = job->piece_bytes - at % job->piece_bytes;
-  return left < stretch ? left : stretch;
+  uint64_t extent;
+  return gm__read_range_part(&job->ranges[index], job->piece_bytes, from, &extent);
 }
 
 /* The lane of a tensor that the host does not write straight. */

@@ -9,6 +9,7 @@ struct gm_loaded_model {
   gm_block *blocks; /* by the number of the tensor */
   gm_pool **pools;  /* by the number of the tensor; NULL: left out */
   uint64_t count;
+  bool slices; /* some blocks have a part of their tensor */
 };
 
 /* A handle with room for `count` blocks. */

@@ -37,11 +37,23 @@ typedef struct gm_load_progress {
   bool verifying;       /* true in the second step; false while loading */
 } gm_load_progress;
 
+/* A part of a tensor: some of the places along one dimension, and all along the others. A rank of a model that is split
+ * over several devices loads its part alone. `count` 0: the whole tensor. Never grows. */
+typedef struct gm_tensor_slice {
+  uint64_t first, count; /* of the places along the dimension */
+  uint32_t dim;          /* 0 is the outermost one */
+  uint32_t reserved;     /* 0 */
+} gm_tensor_slice;
+
 /* Where one tensor goes. gm alone makes one: later versions add members at its end. */
 typedef struct gm_load_place {
   gm_pool *pool;      /* of any device of any context; NULL: the tensor is not loaded */
   gm_request request; /* how to ask the pool; gm sets `bytes` and GM_INSERT_WAIT. Its stream is one of the pool's
                          device, and orders the copies into the block */
+  /* The part that is loaded. Its elements lie side by side in the block, as in a tensor whose shape has `count` at
+   * `dim`. Of a type with blocks the part begins and ends at blocks. gm reads the bytes of the part, and what lies
+   * between them where that is below 64 KiB and past the page cache. */
+  gm_tensor_slice slice;
 } gm_load_place;
 
 /* How to load. Zero-initialised with struct_size set, it is valid. */
@@ -71,7 +83,7 @@ typedef struct gm_load_result {
   gm_load_path path;        /* the path of most bytes; never AUTO */
   bool verified;            /* everything was read back and is equal */
   uint64_t tensors;         /* tensors that were loaded, also those of zero bytes */
-  uint64_t bytes;           /* their bytes */
+  uint64_t bytes;           /* their bytes; of slices those of the parts */
   uint64_t fallback_bytes;  /* the part of `bytes` that is not in the device's own memory */
   uint64_t peak_host_bytes; /* most host memory that gm took for this load */
   uint64_t driver_allocs;   /* driver calls of the pools for the tensors' blocks */
@@ -92,7 +104,8 @@ typedef struct gm_loaded_model gm_loaded_model;
  * The caller releases *out. After a failure every block is back in its pool, and the message names tensor and file.
  * Thread-safe.
  *
- * Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, and those of gm_explain and gm_block_write. NOT_SUPPORTED: the path;
+ * Errors: INVALID_ARGUMENT: also a slice that the tensor has not. OUT_OF_HOST_MEMORY, and those of gm_explain and
+ * gm_block_write. NOT_SUPPORTED: the path;
  * the message has the reason. NOT_FOUND, IO: a file is gone, shrank or changed since gm_model_open. IO also: a tensor
  * that was read back differs. CANCELLED: `progress` returned false. */
 GM_API gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_params *params,

@@ -55,12 +55,12 @@ typedef struct gm_save_result {
  *
  * A checksum file that is there already goes, since it is of another file. A new one comes after the file has its name.
  *
- * Errors: INVALID_ARGUMENT: an argument is NULL or empty, `loaded` is of another model, or `model` is from
- * gm_model_open_header. NOT_SUPPORTED: the format cannot hold a tensor, which the message names. NOT_FOUND, IO, BUSY:
- * those of gm_store_save; also: a file of the model is gone or has changed. CANCELLED: `progress` returned false.
- * OUT_OF_HOST_MEMORY, FORKED, and those of gm_block_read. After a failure the earlier file is there; its checksum file
- * may be gone. Where only a step after the renaming fails, the new file is there. Such steps tell the disk of the name,
- * and write the checksum file. */
+ * Errors: INVALID_ARGUMENT: an argument is NULL or empty, `loaded` is of another model, or has parts of
+ * tensors. INVALID_ARGUMENT also: `model` is from gm_model_open_header. NOT_SUPPORTED: the format cannot hold a tensor,
+ * which the message names. NOT_FOUND, IO, BUSY: those of gm_store_save; also: a file of the model is gone or has
+ * changed. CANCELLED: `progress` returned false. OUT_OF_HOST_MEMORY, FORKED, and those of gm_block_read. After a
+ * failure the earlier file is there; its checksum file may be gone. Where only a step after the renaming fails, the new
+ * file is there. Such steps tell the disk of the name, and write the checksum file. */
 GM_API gm_status gm_model_save(const gm_model *model, const gm_loaded_model *loaded, const char *path,
                                const gm_save_params *params, gm_save_result *out_result, gm_error *err);
 

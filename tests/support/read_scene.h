@@ -104,10 +104,31 @@ static inline void add_range(uint64_t file, uint64_t at, uint64_t bytes, unsigne
                                          .room = to ? NULL : &room.room};
 }
 
+/* `runs` runs of `run` bytes, each `step` bytes behind the one before. */
+static inline void add_runs(uint64_t file, uint64_t at, const uint64_t run_step_runs[3], unsigned char *to) {
+  add_range(file, at, run_step_runs[0] * run_step_runs[2], to);
+  f.ranges[f.count - 1].run = run_step_runs[0];
+  f.ranges[f.count - 1].step = run_step_runs[1];
+}
+
 static inline uint64_t file_of(const gm_file *file) {
   uint64_t i = 0;
   while (f.files[i] != file) i++;
   return i;
+}
+
+/* Some of the ranges are runs, as a part of a matrix is. */
+static inline void random_range(uint64_t *seed, uint64_t file, unsigned char *to) {
+  const uint64_t at = test_random(seed) % (sizes[file] + 1), most = sizes[file] - at;
+  const uint64_t bytes = most ? test_log_uniform(seed, most < 20000 ? most : 20000) : 0;
+  const uint64_t runs = test_random(seed) % 40 + 1, run = bytes / runs,
+                 most_step = runs > 1 ? (most - run) / (runs - 1) : run;
+  if (test_random(seed) % 3 || !run) {
+    add_range(file, at, bytes, to);
+  } else {
+    const uint64_t spread = most_step - run + 1, more = test_random(seed) % 4 ? spread < 3000 ? spread : 3000 : spread;
+    add_runs(file, at, (const uint64_t[]){run, run + test_random(seed) % more, runs}, to);
+  }
 }
 
 /* Ranges anywhere, with places anywhere, each with a guard around it. */
@@ -115,12 +136,12 @@ static inline void random_ranges(uint64_t *seed) {
   uint64_t place = GUARD;
   no_ranges();
   for (uint64_t i = 0; i < RANGES; i++) {
-    const uint64_t file = test_random(seed) % FILES, at = test_random(seed) % (sizes[file] + 1);
-    const uint64_t most = sizes[file] - at, bytes = most ? test_log_uniform(seed, most < 20000 ? most : 20000) : 0;
     const bool placed = test_random(seed) % 4 != 0;
-    if (test_random(seed) % 3 == 0) place = (place + 4095) / 4096 * 4096 + at % 4096; /* as in the file */
-    add_range(file, at, bytes, placed ? f.space + place : NULL);
-    if (placed) place += bytes + GUARD;
+    random_range(seed, test_random(seed) % FILES, placed ? f.space : NULL);
+    gm__read_range *range = &f.ranges[i];
+    if (test_random(seed) % 3 == 0) place = (place + 4095) / 4096 * 4096 + range->at % 4096; /* as in the file */
+    if (placed) range->to += place;
+    if (placed) place += range->bytes + GUARD;
   }
   assert_true(place <= SPACE);
 }
@@ -132,13 +153,14 @@ static inline void check_piece(const gm__read *read, const gm__read_piece *piece
     const gm__read_range *range = &f.ranges[part.range];
     assert_ptr_equal(range->file, piece->file);
     assert_true(part.bytes > 0 && part.from + part.bytes <= range->bytes);
-    assert_true(range->at + part.from >= piece->at);
-    assert_true(range->at + part.from + part.bytes <= piece->at + piece->bytes);
+    assert_true(gm__read_range_at(range, part.from) >= piece->at);
+    assert_true(gm__read_range_at(range, part.from + part.bytes - 1) < piece->at + piece->bytes);
     f.seen[part.range] += part.bytes;
     if (range->to) assert_null(piece->data);
     for (uint64_t j = 0; j < part.bytes && !range->to; j++) {
-      const uint64_t at = range->at + part.from + j;
-      if (piece->data[at - piece->at] != file_byte(file_of(piece->file), at)) fail_msg("byte %d", (int)at);
+      const uint64_t at = gm__read_range_at(range, part.from + j);
+      const unsigned char byte = gm__read_part_data(read, piece, i)[j];
+      if (byte != file_byte(file_of(piece->file), at)) fail_msg("byte %d", (int)at);
     }
   }
 }
@@ -163,7 +185,7 @@ static inline void check_places(void) {
     const gm__read_range *range = &f.ranges[i];
     assert_int_equal(f.seen[i], range->bytes);
     for (uint64_t j = 0; j < range->bytes && range->to; j++) {
-      if (range->to[j] != file_byte(file_of(range->file), range->at + j))
+      if (range->to[j] != file_byte(file_of(range->file), gm__read_range_at(range, j)))
         fail_msg("byte %d of range %d", (int)j, (int)i);
       range->to[j] = 0x5a;
     }

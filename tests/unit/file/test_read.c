@@ -42,7 +42,7 @@ static void test_pieces_come_in_the_order_of_the_files(void **state) {
   gm__read_piece *piece = NULL;
   uint64_t file = 0, at = 0;
   while (gm__read_next(read, GM__NEVER, &piece, NULL) == GM_OK && piece) {
-    const uint64_t now = file_of(piece->file), first = piece->at - piece->skip;
+    const uint64_t now = file_of(piece->file), first = f.ranges[gm__read_part_of(read, piece, 0).range].at;
     assert_true(now > file || (now == file && first >= at));
     assert_true(piece->bytes <= PIECE && (piece->at % PIECE) + piece->bytes <= PIECE);
     file = now;
@@ -100,6 +100,65 @@ static void test_holes_are_not_read_through_the_page_cache(void **state) {
   for (uint64_t i = 0; i < RANGES; i++) add_range(0, i * 1000, 100, f.space + GUARD + 2000 * i);
   read_all(0);
   assert_int_equal(played_reads.cached_bytes, RANGES * 100);
+}
+
+/* A part of a matrix: 30 columns of 100, in each of 500 rows. */
+static void test_what_lies_between_runs_is_left_alone(void **state) {
+  (void)state;
+  static const uint64_t narrow[] = {30, 100, 500};
+  open_files(GM_WAY_CACHE);
+  no_ranges();
+  add_runs(0, 7, narrow, f.space + GUARD);
+  gm__read_figures figures = read_all(0);
+  assert_int_equal(played_reads.cached_bytes, 500 * 30); /* no byte more */
+  assert_int_equal(figures.reads, 50000 / PIECE + 1);
+  for (uint64_t place = 6; place < 8; place++) { /* also as they lie in the file */
+    played_reads_begin();
+    open_files(GM_WAY_DIRECT);
+    no_ranges();
+    add_runs(0, 7, narrow, f.space + (4096 - (uintptr_t)f.space % 4096) + place);
+    figures = read_all(0);
+    assert_int_equal(played_reads.direct_reads, 50000 / PIECE + 1); /* each stretch at once */
+    assert_int_equal(figures.direct_bytes, 500 * 30);
+  }
+}
+
+/* They are read one by one, though one piece could have them. */
+static void test_runs_far_from_each_other(void **state) {
+  (void)state;
+  enum { RUN = 5000, STEP = RUN + GM__READ_GAP + 1, RUNS = 4 };
+  const gm__read_params params = {.services = &f.host.services};
+  gm__read *read = NULL;
+  gm_error err = {0};
+  open_files(GM_WAY_DIRECT);
+  no_ranges();
+  add_runs(0, 3, (const uint64_t[]){RUN, STEP, RUNS}, f.space + GUARD);
+  played_reads_begin();
+  assert_int_equal(gm__read_start(f.ranges, f.count, &params, &read, &err), GM_OK);
+  assert_int_equal(run(read, &err), GM_OK);
+  gm__read_end(read);
+  check_places();
+  assert_int_equal(played_reads.direct_reads, RUNS);
+  assert_true(played_reads.direct_bytes <= RUNS * (RUN + 2 * 4096));
+}
+
+static void test_runs_behind_the_end(void **state) {
+  (void)state;
+  enum { RUNS = 300, STEP = 1000, RUN = 100, REACH = (RUNS - 1) * STEP + RUN };
+  static const uint64_t runs[] = {RUN, STEP, RUNS}, far[] = {1, UINT64_MAX, 3};
+  const gm__read_params params = {.services = &f.host.services};
+  gm__read *read = NULL;
+  gm_error err = {0};
+  open_files(GM_WAY_CACHE);
+  no_ranges();
+  add_runs(0, sizes[0] - REACH, runs, f.space + GUARD); /* the last one ends with the file */
+  read_all(0);
+  no_ranges();
+  add_runs(0, sizes[0] - REACH + 1, runs, f.space);
+  add_runs(0, 0, far, f.space);
+  assert_int_equal(gm__read_start(f.ranges, 1, &params, &read, &err), GM_ERR_IO);
+  assert_non_null(strstr(err.message, "/0: has 300001 bytes, 299100 bytes at 902 end behind it"));
+  assert_int_equal(gm__read_start(f.ranges + 1, 1, &params, &read, &err), GM_ERR_IO);
 }
 
 static void test_a_range_as_it_lies_in_the_file_needs_no_other_memory(void **state) {
@@ -201,6 +260,9 @@ int main(void) {
       TEST(test_near_ranges_are_read_together),
       TEST(test_large_ranges_are_read_apart),
       TEST(test_holes_are_not_read_through_the_page_cache),
+      TEST(test_what_lies_between_runs_is_left_alone),
+      TEST(test_runs_far_from_each_other),
+      TEST(test_runs_behind_the_end),
       TEST(test_a_range_as_it_lies_in_the_file_needs_no_other_memory),
       TEST(test_a_range_behind_the_end),
       TEST(test_what_lies_in_the_page_cache_decides),
