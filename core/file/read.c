@@ -377,10 +377,35 @@ gm_status gm__read_start(const gm__read_range *ranges, uint64_t count, const gm_
   return GM_OK;
 }
 
-void gm__read_end(gm__read *read) {
-  if (!read) return;
+void gm__read_stop(gm__read *read) {
   gm__read_cancel(read);
   for (uint32_t i = 0; i < read->workers; i++) gm__thread_join(&read->each[i].thread);
+  read->workers = 0;
+}
+
+/* What lies behind `from` in a row has not arrived. */
+static void read_reaches(const gm__read_row *row, uint64_t from, uint64_t *by_range) {
+  if (row->range.run) from -= from % row->range.run;
+  if (from < by_range[row->number]) by_range[row->number] = from;
+}
+
+void gm__read_reached(const gm__read *read, uint64_t *by_range) {
+  for (uint64_t i = 0; i < read->row_count; i++) {
+    const gm__read_row *row = &read->rows[i];
+    by_range[row->number] = row->range.bytes;
+    if (i >= read->row) read_reaches(row, i == read->row ? read->skip : 0, by_range);
+  }
+  for (uint32_t i = 0; i < GM__READ_FLIGHT; i++) {
+    const gm__read_piece *piece = &read->slots[i].piece;
+    for (uint64_t j = 0; j < piece->count && read->slots[i].taken; j++) {
+      read_reaches(&read->rows[piece->first + j], j ? 0 : piece->skip, by_range);
+    }
+  }
+}
+
+void gm__read_end(gm__read *read) {
+  if (!read) return;
+  gm__read_stop(read);
   gm__mutex_lock(&read->lock);
   read_drop(read);
   gm__mutex_unlock(&read->lock);

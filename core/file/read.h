@@ -86,6 +86,13 @@ uint64_t gm__read_failed_range(const gm__read *read);
 /* No further piece is begun. */
 void gm__read_cancel(gm__read *read);
 
+/* Cancels, and waits for what is under way. */
+void gm__read_stop(gm__read *read);
+
+/* How many bytes of each range, from its first one on, have arrived and are done with, into `by_range`. A range of runs
+ * has whole ones. REQUIRES: gm__read_stop */
+void gm__read_reached(const gm__read *read, uint64_t *by_range);
+
 void gm__read_get_figures(gm__read *read, gm__read_figures *out);
 
 /* Cancels, waits for what is under way, and frees the read. NULL does nothing. */

@@ -4,6 +4,7 @@
 #include "gm/load.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/cancel.h"
 #include "core/base/clock.h"
@@ -41,6 +42,13 @@ static gm_status load_all(gm__load_job *job, gm_error *err) {
 
 /* ---- the call ---- */
 
+/* Lets a failure name the call that the program made. */
+static gm_status load_name(gm_status status, const char *op, gm_error *err) {
+  const bool inner = status != GM_OK && err && strcmp(err->op, load_op) == 0;
+  if (inner) snprintf(err->op, sizeof err->op, "%s", op);
+  return gm__model_name_call(status, op, err);
+}
+
 static gm_status load_check_path(gm_load_path path, gm_error *err) {
   switch (path) {
     case GM_LOAD_PATH_AUTO:
@@ -77,13 +85,13 @@ static gm_way load_way(gm_load_path path) {
 /* No more than slots: each reads into one. */
 static uint32_t load_workers(const gm__load_job *job, uint64_t slots) {
   const uint64_t asked = job->params.threads ? job->params.threads : GM__READ_WORKERS;
-  if (asked == 1 || (!job->params.threads && job->places.bytes <= LOAD_ALONE)) return 0;
+  if (asked == 1 || (!job->params.threads && job->places->bytes <= LOAD_ALONE)) return 0;
   return (uint32_t)(asked < slots ? asked : slots);
 }
 
 /* A sixteenth of chunk_bytes is read at once, in whole blocks, and no more than there is. REQUIRES: job->places. */
 static void load_init(gm__load_job *job) {
-  const gm__load_places *places = &job->places;
+  const gm__load_places *places = job->places;
   const uint64_t chunk = job->params.chunk_bytes ? job->params.chunk_bytes : LOAD_CHUNK_DEFAULT;
   const uint64_t all = (places->bytes / GM__INPUT_BLOCK + 1) * GM__INPUT_BLOCK;
   uint64_t piece = chunk / GM__READ_FLIGHT / GM__INPUT_BLOCK * GM__INPUT_BLOCK;
@@ -94,7 +102,7 @@ static void load_init(gm__load_job *job) {
   job->piece_bytes = piece;
   job->lanes = (gm__load_lanes){.services = &job->model->services, .slot_bytes = piece, .slots = (uint32_t)slots};
   job->workers = load_workers(job, slots);
-  job->progress.total_bytes = places->bytes;
+  job->progress.total_bytes = job->resumes ? job->loaded->left : places->bytes;
   job->result = (gm_load_result){.struct_size = sizeof job->result,
                                  .tensors = places->tensors,
                                  .bytes = places->bytes,
@@ -104,22 +112,25 @@ static void load_init(gm__load_job *job) {
 static gm_status load_open(gm__load_job *job, gm_error *err) {
   const gm_services *services = &job->model->services;
   const uint64_t count = job->model->tensor_count;
-  void *ranges = NULL, *sums = NULL;
-  gm_status status = gm__loaded_model_create(services, count, &job->loaded, err);
-  if (status == GM_OK) job->loaded->slices = job->places.slices;
+  void *ranges = NULL, *sums = NULL, *left = NULL;
+  gm_status status = GM_OK;
+  if (job->loaded->there || job->params.arrived)
+    status = gm__model_alloc(services, count, sizeof *job->left, &left, err);
   if (status == GM_OK) status = gm__load_files_make(&job->files, job->model, load_way(job->params.path), err);
   if (status == GM_OK) status = gm__model_alloc(services, count, sizeof *job->ranges, &ranges, err);
   if (status == GM_OK && job->params.verify) status = gm__model_alloc(services, count, sizeof *job->sums, &sums, err);
   job->ranges = ranges;
+  job->left = left;
   job->sums = sums;
   return status;
 }
 
 static uint64_t load_host_bytes(const gm__load_job *job) {
   const uint64_t count = job->model->tensor_count;
-  return gm__loaded_model_host_bytes(count) + (job->sums ? count * sizeof *job->sums : 0) +
-         count * sizeof *job->ranges + gm__load_places_host_bytes(&job->places) +
-         gm__load_files_host_bytes(&job->files) + gm__load_lanes_host_bytes(&job->lanes) + job->read_bytes;
+  return gm__loaded_model_host_bytes(count, job->loaded->there) + (job->left ? count * sizeof *job->left : 0) +
+         (job->sums ? count * sizeof *job->sums : 0) + count * sizeof *job->ranges +
+         gm__load_places_host_bytes(job->places) + gm__load_files_host_bytes(&job->files) +
+         gm__load_lanes_host_bytes(&job->lanes) + job->read_bytes;
 }
 
 /* Copies that still run end before their blocks and slots go. */
@@ -127,6 +138,7 @@ static void load_close(gm__load_job *job) {
   const gm_services *services = &job->model->services;
   gm__load_lanes_end(&job->lanes);
   gm__load_files_end(&job->files);
+  gm__model_release(services, job->left, job->model->tensor_count, sizeof *job->left);
   gm__model_release(services, job->sums, job->model->tensor_count, sizeof *job->sums);
   gm__model_release(services, job->ranges, job->model->tensor_count, sizeof *job->ranges);
 }
@@ -143,13 +155,35 @@ static gm_status load_run(gm__load_job *job, gm_error *err) {
   return status;
 }
 
-/* Loads, or leaves nothing behind. */
-static gm_status load_do(gm__load_job *job, gm_pool *pool, gm_error *err) {
-  gm_status status = gm__load_places_make(&job->places, job->model, pool, &job->params, err);
-  if (status == GM_OK) status = load_run(job, err);
-  if (status != GM_OK) gm__loaded_model_undo(job->loaded, &job->places);
-  gm__load_places_end(&job->places, &job->model->services);
+/* The places are the model's as long as it is not whole. */
+static gm_status load_end(gm__load_job *job, gm_status status) {
+  gm_loaded_model *loaded = job->loaded;
+  loaded->unfinished = status != GM_OK && (job->kept || job->resumes);
+  if (loaded->unfinished) {
+    loaded->identity = gm__load_files_identity(job->model);
+    return status;
+  }
+  loaded->left = 0;
+  if (status != GM_OK) {
+    gm__loaded_model_undo(loaded);
+    job->loaded = NULL;
+  } else {
+    gm__load_places_end(&loaded->places, &loaded->services);
+  }
   return status;
+}
+
+/* Loads, or leaves nothing behind, but for what it shall keep. */
+static gm_status load_do(gm__load_job *job, gm_pool *pool, gm_error *err) {
+  const gm_model *model = job->model;
+  gm_status status =
+      gm__loaded_model_create(&model->services, model->tensor_count, job->params.keep != 0, &job->loaded, err);
+  if (status != GM_OK) return status;
+  job->places = &job->loaded->places;
+  status = gm__load_places_make(job->places, model, pool, &job->params, err);
+  job->loaded->slices = job->places->slices;
+  if (status == GM_OK) status = load_run(job, err);
+  return load_end(job, status);
 }
 
 /* Which need of that path is missing; for now one always is. */
@@ -159,24 +193,70 @@ static gm_status load_refuse_gds(const gm_model *model, const gm_pool *pool, gm_
   return gm__gds_refuse(device, model->shards[0].path, err);
 }
 
+/* The parameters of a call, in `out`. */
+static gm_status load_take_params(const gm_load_params *params, const gm_load_result *out_result, gm_load_params *out,
+                                  gm_error *err) {
+  gm_status status = GM_OK;
+  if (out_result) status = gm__sized_check(out_result, sizeof *out_result, load_op, "out_result", err);
+  if (status == GM_OK && params) status = gm__sized_in(out, sizeof *out, params, load_op, "params", err);
+  return status == GM_OK ? load_check_params(out, err) : status;
+}
+
+static gm_status load_check_model(const gm_model *model, gm_error *err) {
+  if (!model) return gm__bad_argument(err, load_op, "`model` is NULL");
+  if (model->header_only) return gm__bad_argument(err, load_op, "`model` is from gm_model_open_header: it has no data");
+  return GM_OK;
+}
+
 gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_params *params, gm_loaded_model **out,
                         gm_load_result *out_result, gm_error *err) {
   GM__UNCANCELLED();
-  gm_load_params mine = {.struct_size = sizeof mine};
-  if (!model) return gm__bad_argument(err, load_op, "`model` is NULL");
-  if (!pool) return gm__bad_argument(err, load_op, "`pool` is NULL");
-  if (model->header_only) return gm__bad_argument(err, load_op, "`model` is from gm_model_open_header: it has no data");
-  if (!out) return gm__bad_argument(err, load_op, "`out` is NULL");
-  gm_status status = GM_OK;
-  if (out_result) status = gm__sized_check(out_result, sizeof *out_result, load_op, "out_result", err);
-  if (status == GM_OK && params) status = gm__sized_in(&mine, sizeof mine, params, load_op, "params", err);
-  if (status == GM_OK) status = load_check_params(&mine, err);
-  if (status == GM_OK && mine.path == GM_LOAD_PATH_GDS) status = load_refuse_gds(model, pool, err);
+  gm__load_job job = {.model = model, .params = {.struct_size = sizeof job.params}};
+  gm_status status = load_check_model(model, err);
   if (status != GM_OK) return status;
-  gm__load_job job = {.model = model, .params = mine};
+  if (!pool) return gm__bad_argument(err, load_op, "`pool` is NULL");
+  if (!out) return gm__bad_argument(err, load_op, "`out` is NULL");
+  status = load_take_params(params, out_result, &job.params, err);
+  if (status == GM_OK && job.params.path == GM_LOAD_PATH_GDS) status = load_refuse_gds(model, pool, err);
+  if (status != GM_OK) return status;
   status = load_do(&job, pool, err);
-  if (status != GM_OK) return gm__model_name_call(status, load_op, err);
-  *out = job.loaded;
+  if (job.loaded) *out = job.loaded;
+  if (status != GM_OK) return load_name(status, load_op, err);
+  if (out_result) gm__sized_out(out_result, &job.result, sizeof job.result);
+  return GM_OK;
+}
+
+/* ---- the rest of one that failed ---- */
+
+static gm_status load_check_rest(const gm_loaded_model *loaded, const gm_model *model, gm_error *err) {
+  if (!loaded) return gm__bad_argument(err, load_op, "`loaded` is NULL");
+  if (!loaded->unfinished) return gm__bad_argument(err, load_op, "`loaded` is whole");
+  const gm_status status = load_check_model(model, err);
+  if (status != GM_OK) return status;
+  if (loaded->count != model->tensor_count) return gm__bad_argument(err, load_op, "`loaded` is of another model");
+  if (gm__load_files_identity(model) == loaded->identity) return GM_OK;
+  return gm__fail(err, GM_ERR_IO, 0, load_op, "%.300s: is another file, or has changed since the load that failed",
+                  model->shards[0].path);
+}
+
+static gm_status load_rest(gm__load_job *job, const gm_load_params *params, const gm_load_result *out_result,
+                           gm_error *err) {
+  gm_status status = load_check_rest(job->loaded, job->model, err);
+  if (status == GM_OK) status = load_take_params(params, out_result, &job->params, err);
+  if (status == GM_OK && job->params.path == GM_LOAD_PATH_GDS) {
+    status = gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, load_op, "the path gds goes on with no load");
+  }
+  if (status != GM_OK) return status;
+  job->places = &job->loaded->places;
+  return load_end(job, load_run(job, err));
+}
+
+gm_status gm_loaded_model_resume(gm_loaded_model *loaded, const gm_model *model, const gm_load_params *params,
+                                 gm_load_result *out_result, gm_error *err) {
+  GM__UNCANCELLED();
+  gm__load_job job = {.model = model, .loaded = loaded, .resumes = true, .params = {.struct_size = sizeof job.params}};
+  const gm_status status = load_rest(&job, params, out_result, err);
+  if (status != GM_OK) return load_name(status, "gm_loaded_model_resume", err);
   if (out_result) gm__sized_out(out_result, &job.result, sizeof job.result);
   return GM_OK;
 }

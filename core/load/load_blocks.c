@@ -78,6 +78,13 @@ static gm_status block_inspect(gm__load_job *job, block_target *target, gm_error
   return status;
 }
 
+/* Without its first bytes, which have arrived before. */
+static void block_cut(gm__read_range *range, uint64_t bytes) {
+  range->at = gm__read_range_at(range, bytes);
+  range->bytes -= bytes;
+  if (range->to) range->to += bytes;
+}
+
 static gm_status block_range(gm__load_job *job, const block_target *target, gm_error *err) {
   gm__read_range *range = &job->ranges[target->index];
   gm_file *file = NULL;
@@ -92,23 +99,24 @@ static gm_status block_range(gm__load_job *job, const block_target *target, gm_e
   range->order = target->tensor->shard;
   range->to = target->host;
   range->room = lane ? &lane->room : NULL;
+  block_cut(range, gm__load_block_at(job, target->index, 0));
   return GM_OK;
 }
 
 static gm_status block_make(gm__load_job *job, block_target *target, gm_error *err) {
   gm_file *file = NULL;
   gm_status status = gm__load_report(job, target->index, err);
-  gm__load_place_range(&job->places, job->model, target->index, &target->range);
+  gm__load_place_range(job->places, job->model, target->index, &target->range);
   if (status != GM_OK || target->range.bytes == 0) return status;
   status = gm__load_files_get(&job->files, target->tensor->shard, &file, err);
-  if (status == GM_OK) status = block_allocate(job, target, err);
+  if (status == GM_OK && !job->resumes) status = block_allocate(job, target, err);
   if (status == GM_OK) status = block_inspect(job, target, err);
   return status == GM_OK ? block_range(job, target, err) : status;
 }
 
 gm_status gm__load_blocks(gm__load_job *job, gm_error *err) {
   for (uint64_t i = 0; i < job->model->tensor_count; i++) {
-    const gm_load_place *place = gm__load_place_of(&job->places, i);
+    const gm_load_place *place = gm__load_place_of(job->places, i);
     if (!place->pool) continue;
     block_target target = {
         .tensor = job->model->tensors[i], .index = i, .pool = place->pool, .request = &place->request};

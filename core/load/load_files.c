@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/model/model_memory.h"
 
@@ -31,6 +32,17 @@ gm_status gm__load_files_get(gm__load_files *files, uint32_t shard, gm_file **ou
   if (gm__input_file_same(&(*file)->input, &known->file)) return GM_OK;
   return gm__fail(err, GM_ERR_IO, 0, "gm_model_load", "%.300s: has changed since gm_model_open read its header",
                   known->path);
+}
+
+uint64_t gm__load_files_identity(const gm_model *model) {
+  uint64_t sum = model->tensor_count;
+  for (uint32_t i = 0; i < model->shard_count; i++) {
+    const gm__input_file *file = &model->shards[i].file;
+    const uint64_t values[] = {file->device, file->inode, file->bytes, (uint64_t)file->modified_s,
+                               (uint64_t)file->modified_ns};
+    sum = gm__checksum(values, sizeof values, sum);
+  }
+  return sum;
 }
 
 const char *gm__load_files_why(const gm__load_files *files) {

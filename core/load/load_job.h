@@ -13,17 +13,21 @@
 typedef struct gm__load_job {
   const gm_model *model;
   gm_load_params params;
-  gm__load_places places;
+  gm__load_places *places; /* those of `loaded` */
   gm_loaded_model *loaded;
   gm__load_files files;
   gm__load_lanes lanes;
-  /* By tensor. Its file's range, with its address where the host writes it straight; 0 bytes: nothing is loaded. */
+  /* By tensor. The range of its file that this call reads, with its address where the host writes it straight; 0 bytes:
+   * nothing is read. */
   gm__read_range *ranges;
+  uint64_t *left; /* by tensor, of its range: what has not arrived; NULL: nobody asks */
   /* By tensor, NULL without verify: the sum of the checksums of its parts, as they arrived. A part is what lies in one
    * stretch of piece_bytes of the file. The seed of a part is where it begins. */
   _Atomic(uint64_t) *sums;
   uint64_t piece_bytes;
   uint32_t workers; /* threads; 0: the caller does all */
+  bool resumes;     /* an earlier call has made the blocks, and read a part */
+  bool kept;        /* the call failed, and what has arrived is noted in `loaded` */
   gm_load_progress progress;
   gm_load_result result;
   uint64_t read_bytes; /* host memory of the read */
@@ -45,6 +49,11 @@ gm_status gm__load_verify(gm__load_job *job, gm_error *err);
 static inline uint64_t gm__load_part_bytes(const gm__load_job *job, uint64_t index, uint64_t from) {
   uint64_t extent;
   return gm__read_range_part(&job->ranges[index], job->piece_bytes, from, &extent);
+}
+
+/* Where the byte `from` of the range of tensor `index` lies in its block. */
+static inline uint64_t gm__load_block_at(const gm__load_job *job, uint64_t index, uint64_t from) {
+  return job->loaded->there ? job->loaded->there[index] + from : from;
 }
 
 /* The lane of a tensor that the host does not write straight. */

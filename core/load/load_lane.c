@@ -46,10 +46,10 @@ gm_status gm__load_lane_of(gm__load_lanes *lanes, gm_device *device, gm_stream *
   return lane_make(lanes, device, stream, out, err);
 }
 
-gm_status gm__load_lane_write(const gm__load_lane *lane, const gm__load_target *target, const gm__read_part *part,
-                              const unsigned char *data, gm_point *point, gm_error *err) {
+gm_status gm__load_lane_write(const gm__load_lane *lane, const gm__load_target *target, const unsigned char *data,
+                              gm_point *point, gm_error *err) {
   gm_point next = {0};
-  const gm_status status = gm_block_write(target->pool, target->block, part->from, data, part->bytes, lane->stream,
+  const gm_status status = gm_block_write(target->pool, target->block, target->at, data, target->bytes, lane->stream,
                                           point && lane->stream ? &next : NULL, err);
   if (status != GM_OK || !point) return status;
   gm_point_release(lane->device, point);

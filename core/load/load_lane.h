@@ -28,16 +28,17 @@ typedef struct gm__load_lanes {
 typedef struct gm__load_target {
   gm_pool *pool;
   const gm_block *block;
+  uint64_t at, bytes;
 } gm__load_target;
 
 /* The lane of a device and a stream, NULL for none. It is made if there is none yet. OUT_OF_HOST_MEMORY. */
 gm_status gm__load_lane_of(gm__load_lanes *lanes, gm_device *device, gm_stream *stream, gm__load_lane **out,
                            gm_error *err);
 
-/* Copies a part of a piece into a block. Where *point is not NULL the copy may still run: the bytes stay until it has
+/* Copies bytes into a block. Where *point is not NULL the copy may still run: the bytes stay until it has
  * passed. The point replaces the one that is there. Errors: those of gm_block_write. */
-gm_status gm__load_lane_write(const gm__load_lane *lane, const gm__load_target *target, const gm__read_part *part,
-                              const unsigned char *data, gm_point *point, gm_error *err);
+gm_status gm__load_lane_write(const gm__load_lane *lane, const gm__load_target *target, const unsigned char *data,
+                              gm_point *point, gm_error *err);
 
 /* Waits for the copies of all lanes. Errors: those of gm_stream_sync. */
 gm_status gm__load_lanes_sync(const gm__load_lanes *lanes, gm_error *err);

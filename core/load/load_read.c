@@ -1,5 +1,7 @@
 /* Bytes from files into blocks. Parts arrive in the order in which the disk brings them. What the host writes straight
  * is in its place then. The rest is copied from a slot, while further pieces are read. */
+#include <string.h>
+
 #include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/load/load_job.h"
@@ -20,18 +22,42 @@ static void read_seen(void *user, const gm__read *read, const gm__read_piece *pi
 static gm_status read_deliver(gm__load_job *job, const gm__read *read, const gm__read_piece *piece, uint64_t index,
                               gm_point *point, gm_error *err) {
   const gm__read_part part = gm__read_part_of(read, piece, index);
-  gm_status status = GM_OK;
-  if (!job->ranges[part.range].to) {
-    const gm__load_target target = {.pool = job->loaded->pools[part.range], .block = &job->loaded->blocks[part.range]};
-    status = gm__load_lane_write(gm__load_lane_at(job, part.range), &target, &part,
-                                 gm__read_part_data(read, piece, index), point, err);
-  }
-  if (status != GM_OK) return status;
-  job->progress.done_bytes += part.bytes;
-  return gm__load_report(job, part.range, err);
+  const gm__load_target target = {.pool = job->loaded->pools[part.range],
+                                  .block = &job->loaded->blocks[part.range],
+                                  .at = gm__load_block_at(job, part.range, part.from),
+                                  .bytes = part.bytes};
+  if (job->ranges[part.range].to) return GM_OK;
+  return gm__load_lane_write(gm__load_lane_at(job, part.range), &target, gm__read_part_data(read, piece, index), point,
+                             err);
 }
 
-/* All parts of a piece. Its slot goes back to the ring. */
+/* Whether that was the last part of its tensor. */
+static void read_arrive(gm__load_job *job, const gm__read_part *part) {
+  const gm__read_range *range = &job->ranges[part->range];
+  if (!job->left || (job->left[part->range] -= part->bytes) || !job->params.arrived) return;
+  const gm_load_arrival arrival = {.index = part->range,
+                                   .pool = job->loaded->pools[part->range],
+                                   .block = job->loaded->blocks[part->range],
+                                   .stream = range->to ? NULL : gm__load_lane_at(job, part->range)->stream};
+  job->params.arrived(job->params.user, &arrival);
+}
+
+/* Tells about all parts of a piece. Who cancels meanwhile is asked no more. */
+static gm_status read_tell(gm__load_job *job, const gm__read *read, const gm__read_piece *piece, gm_error *err) {
+  gm_status status = GM_OK;
+  for (uint64_t i = 0; i < piece->count; i++) {
+    gm_error inner = {0};
+    const gm__read_part part = gm__read_part_of(read, piece, i);
+    job->progress.done_bytes += part.bytes;
+    read_arrive(job, &part);
+    if (status == GM_OK && (status = gm__load_report(job, part.range, &inner)) != GM_OK) {
+      gm__load_fail(job->model, job->model->tensors[part.range], &inner, err);
+    }
+  }
+  return status;
+}
+
+/* All parts of a piece. Its slot goes back to the ring. A piece whose copies failed is never done. */
 static gm_status read_finish(gm__load_job *job, gm__read *read, gm__read_piece *piece, gm_error *err) {
   gm__ring_slot *slot = piece->memory.token;
   const uint64_t first = gm__read_part_of(read, piece, 0).range;
@@ -44,6 +70,8 @@ static gm_status read_finish(gm__load_job *job, gm__read *read, gm__read_piece *
     if (status != GM_OK) gm__load_fail(job->model, tensor, &inner, err);
   }
   if (slot) gm__ring_give(gm__load_lane_at(job, first)->ring, slot, &point);
+  if (status != GM_OK) return status;
+  status = read_tell(job, read, piece, err);
   gm__read_done(read, piece);
   return status;
 }
@@ -73,6 +101,18 @@ static void read_path(gm__load_job *job, const gm__read_figures *figures) {
   job->read_bytes = figures->host_bytes;
 }
 
+/* Notes what has arrived, where the copies of it have ended well. */
+static void read_keep(gm__load_job *job, gm__read *read) {
+  gm_loaded_model *loaded = job->loaded;
+  gm__read_stop(read);
+  if (gm__load_lanes_sync(&job->lanes, NULL) != GM_OK) return;
+  memset(job->left, 0, loaded->count * sizeof *job->left);
+  gm__read_reached(read, job->left);
+  loaded->left = job->places->bytes;
+  for (uint64_t i = 0; i < loaded->count; i++) loaded->left -= loaded->there[i] += job->left[i];
+  job->kept = true;
+}
+
 gm_status gm__load_read(gm__load_job *job, gm_error *err) {
   gm__read *read = NULL;
   gm__read_figures figures;
@@ -84,7 +124,9 @@ gm_status gm__load_read(gm__load_job *job, gm_error *err) {
   gm_status status = gm__read_start(job->ranges, job->model->tensor_count, &params, &read, err);
   uint64_t tensor = 0;
   while (tensor + 1 < job->model->tensor_count && !job->ranges[tensor].bytes) tensor++;
+  for (uint64_t i = 0; i < job->model->tensor_count && job->left; i++) job->left[i] = job->ranges[i].bytes;
   for (bool more = true; status == GM_OK && more;) status = read_step(job, read, &tensor, &more, err);
+  if (status != GM_OK && read && job->loaded->there) read_keep(job, read);
   if (read) {
     gm__read_get_figures(read, &figures);
     read_path(job, &figures);

@@ -98,8 +98,9 @@ static gm_status verify_read_back(verify_work *work, uint64_t index, const gm__r
   for (; part.from < job->ranges[index].bytes; part.from += part.bytes) {
     gm_error inner = {0};
     part.bytes = gm__load_part_bytes(job, index, part.from);
-    gm_status status = gm_block_read(job->loaded->pools[index], &job->loaded->blocks[index], part.from, memory->host,
-                                     part.bytes, lane->stream, NULL, &inner);
+    gm_status status =
+        gm_block_read(job->loaded->pools[index], &job->loaded->blocks[index], gm__load_block_at(job, index, part.from),
+                      memory->host, part.bytes, lane->stream, NULL, &inner);
     if (status != GM_OK) return gm__load_fail(job->model, job->model->tensors[index], &inner, err);
     verify_take_off(job, &part, memory->host);
     work->done_bytes += part.bytes;
@@ -126,7 +127,7 @@ static gm_status verify_begin(verify_work *work, gm_error *err) {
   gm__load_job *job = work->job;
   gm_status status = GM_OK;
   for (uint64_t i = 0; i < job->model->tensor_count && status == GM_OK; i++) {
-    if (gm__load_place_of(&job->places, i)->pool) status = verify_report(work, i, err);
+    if (gm__load_place_of(job->places, i)->pool) status = verify_report(work, i, err);
   }
   return status;
 }

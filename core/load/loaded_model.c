@@ -7,34 +7,38 @@
 #include "core/model/model_memory.h"
 #include "core/pool/free.h"
 
-gm_status gm__loaded_model_create(const gm_services *services, uint64_t count, gm_loaded_model **out, gm_error *err) {
-  void *memory = NULL, *blocks = NULL, *pools = NULL;
+gm_status gm__loaded_model_create(const gm_services *services, uint64_t count, bool keeps, gm_loaded_model **out,
+                                  gm_error *err) {
+  void *memory = NULL, *blocks = NULL, *pools = NULL, *there = NULL;
   gm_status status = gm__model_alloc(services, 1, sizeof(gm_loaded_model), &memory, err);
   if (!status) status = gm__model_alloc(services, count, sizeof(gm_block), &blocks, err);
   if (!status) status = gm__model_alloc(services, count, sizeof(gm_pool *), &pools, err);
+  if (!status && keeps) status = gm__model_alloc(services, count, sizeof(uint64_t), &there, err);
   if (status) {
+    gm__model_release(services, pools, count, sizeof(gm_pool *));
     gm__model_release(services, blocks, count, sizeof(gm_block));
     gm__model_release(services, memory, 1, sizeof(gm_loaded_model));
     return status;
   }
   gm_loaded_model *loaded = memory;
-  *loaded = (gm_loaded_model){.services = *services, .blocks = blocks, .pools = pools, .count = count};
+  *loaded = (gm_loaded_model){.services = *services, .blocks = blocks, .pools = pools, .there = there, .count = count};
   *out = loaded;
   return GM_OK;
 }
 
 static void loaded_model_end(gm_loaded_model *loaded) {
   gm_services services = loaded->services;
+  gm__load_places_end(&loaded->places, &services);
+  gm__model_release(&services, loaded->there, loaded->count, sizeof(uint64_t));
   gm__model_release(&services, loaded->pools, loaded->count, sizeof(gm_pool *));
   gm__model_release(&services, loaded->blocks, loaded->count, sizeof(gm_block));
   gm__model_release(&services, loaded, 1, sizeof *loaded);
 }
 
 /* In the order of its stream: a block may have come with a wait for work of another one. */
-void gm__loaded_model_undo(gm_loaded_model *loaded, const gm__load_places *places) {
-  if (!loaded) return;
+void gm__loaded_model_undo(gm_loaded_model *loaded) {
   for (uint64_t i = 0; i < loaded->count; i++) {
-    gm_stream *stream = gm__load_place_of(places, i)->request.stream;
+    gm_stream *stream = gm__load_place_of(&loaded->places, i)->request.stream;
     if (loaded->blocks[i].bytes) gm__block_free_unused(loaded->pools[i], &loaded->blocks[i], stream);
   }
   loaded_model_end(loaded);
@@ -67,6 +71,8 @@ gm_status gm_loaded_model_release(gm_loaded_model *loaded, gm_stream *stream) {
   loaded_model_end(loaded);
   return first;
 }
+
+uint64_t gm_loaded_model_left(const gm_loaded_model *loaded) { return loaded ? loaded->left : 0; }
 
 gm_pool *gm_loaded_model_pool(const gm_loaded_model *loaded, uint64_t index) {
   return loaded && index < loaded->count ? loaded->pools[index] : NULL;

@@ -10,17 +10,24 @@ struct gm_loaded_model {
   gm_pool **pools;  /* by the number of the tensor; NULL: left out */
   uint64_t count;
   bool slices; /* some blocks have a part of their tensor */
+  /* Of a load that keeps what has arrived when it fails: */
+  uint64_t *there;   /* by the number of the tensor: so many bytes of its block had arrived; NULL: it keeps nothing */
+  uint64_t left;     /* bytes that have not arrived, of all tensors; 0: it is whole */
+  uint64_t identity; /* of the files */
+  gm__load_places places; /* while it is loaded, and where it is not whole */
+  bool unfinished;        /* it is not whole, or nobody has said so yet */
 };
 
-/* A handle with room for `count` blocks. */
-gm_status gm__loaded_model_create(const gm_services *services, uint64_t count, gm_loaded_model **out, gm_error *err);
+/* A handle with room for `count` blocks. `keeps`: it may stay though its load failed. */
+gm_status gm__loaded_model_create(const gm_services *services, uint64_t count, bool keeps, gm_loaded_model **out,
+                                  gm_error *err);
 
 /* Host memory of a handle. */
-static inline uint64_t gm__loaded_model_host_bytes(uint64_t count) {
-  return sizeof(gm_loaded_model) + count * (sizeof(gm_block) + sizeof(gm_pool *));
+static inline uint64_t gm__loaded_model_host_bytes(uint64_t count, bool keeps) {
+  return sizeof(gm_loaded_model) + count * (sizeof(gm_block) + sizeof(gm_pool *) + (keeps ? sizeof(uint64_t) : 0));
 }
 
-/* Undo a load that failed. `places` has the streams of its requests. NULL is fine. */
-void gm__loaded_model_undo(gm_loaded_model *loaded, const gm__load_places *places);
+/* Undo a load that failed. */
+void gm__loaded_model_undo(gm_loaded_model *loaded);
 
 #endif

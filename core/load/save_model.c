@@ -146,6 +146,7 @@ static gm_status save_data(void *user, size_t row, gm__save_sink *sink, gm_error
 
 static gm_status save_check_loaded(const gm_model *model, const gm_loaded_model *loaded, gm_error *err) {
   bool same = !loaded || loaded->count == model->tensor_count;
+  if (loaded && loaded->unfinished) return gm__bad_argument(err, save_op, "`loaded` was not loaded to its end");
   if (loaded && loaded->slices) return gm__bad_argument(err, save_op, "`loaded` has slices of tensors");
   for (uint64_t i = 0; loaded && same && i < loaded->count; i++) {
     same = !loaded->blocks[i].bytes || loaded->blocks[i].bytes >= model->tensors[i]->bytes;

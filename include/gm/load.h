@@ -56,6 +56,16 @@ typedef struct gm_load_place {
   gm_tensor_slice slice;
 } gm_load_place;
 
+/* A tensor whose bytes have all arrived, while its load goes on. gm alone makes one: later versions add members at its
+ * end. */
+typedef struct gm_load_arrival {
+  uint64_t index; /* of the tensor */
+  gm_pool *pool;
+  gm_block block;
+  gm_stream *stream; /* copies into the block may still run there: what uses the block follows them in that stream, or
+                        waits for it. NULL: the bytes are there */
+} gm_load_arrival;
+
 /* How to load. Zero-initialised with struct_size set, it is valid. */
 typedef struct gm_load_params {
   uint32_t struct_size;
@@ -69,13 +79,20 @@ typedef struct gm_load_params {
    * cancels the load; reads that the disk has in hand end first. It must not use blocks of this load, and must not
    * throw. NULL: none. */
   bool (*progress)(void *user, const gm_load_progress *progress);
-  void *user; /* of `progress` and `place` */
+  void *user; /* of `progress`, `place` and `arrived` */
   /* Chooses where each tensor goes, or leaves it out. *place has the pool of gm_model_load and `request`, and the call
    * may change both. gm calls it once for each tensor, in the order of gm_model_tensor, before it loads the first. gm
    * holds no lock. It must not throw. NULL: every tensor goes to the pool of gm_model_load. */
   void (*place)(void *user, uint64_t index, const gm_tensor_info *tensor, gm_load_place *place);
   uint64_t threads; /* that read, at most 16; 1: the calling thread alone; 0: eight of gm's own, and none of them for
                        less than 1 MiB. They end with the call */
+  /* Called once for each tensor that has bytes, as soon as all of them have arrived. The tensors come in the order in
+   * which the disk completes them. It runs on the calling thread; gm holds no lock. The block may be used at once;
+   * bytes are compared later (`verify`). If the load fails afterwards, the block goes back to its pool before the load
+   * returns, but for `keep`. It must not throw. NULL: none. */
+  void (*arrived)(void *user, const gm_load_arrival *arrival);
+  uint64_t keep; /* not 0: a load that is cancelled, or fails, while it reads keeps what has arrived;
+                    gm_loaded_model_resume goes on */
 } gm_load_params;
 
 typedef struct gm_load_result {
@@ -102,14 +119,28 @@ typedef struct gm_loaded_model gm_loaded_model;
  * blocks of several pools. gm takes all blocks first, then reads in the order of the files.
  * `params` and `out_result` may be NULL. gm looks relative paths up again, and opens no file of which it loads nothing.
  * The caller releases *out. After a failure every block is back in its pool, and the message names tensor and file.
- * Thread-safe.
+ * With gm_load_params.keep a load that fails after gm began to read sets *out, too: to a model that is not whole. Else
+ * *out stays as it is. Thread-safe.
  *
  * Errors: INVALID_ARGUMENT: also a slice that the tensor has not. OUT_OF_HOST_MEMORY, and those of gm_explain and
- * gm_block_write. NOT_SUPPORTED: the path;
- * the message has the reason. NOT_FOUND, IO: a file is gone, shrank or changed since gm_model_open. IO also: a tensor
- * that was read back differs. CANCELLED: `progress` returned false. */
+ * gm_block_write. NOT_SUPPORTED: the path; the message has the reason. NOT_FOUND, IO: a file is gone, shrank or changed
+ * since gm_model_open. IO also: a tensor that was read back differs. CANCELLED: `progress` returned false. */
 GM_API gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_params *params,
                                gm_loaded_model **out, gm_load_result *out_result, gm_error *err);
+
+/* Goes on with a load that was cancelled or failed, and kept what it had (gm_load_params.keep): gm reads what has not
+ * arrived. `model` is the one that was loaded, or its files opened again. Blocks, slices and streams are those of the
+ * first load: of `params` gm ignores `request`, `place` and `keep`. Progress counts what this call reads, and `verify`
+ * compares that. After another failure it can be called again. Of a tensor gm reads what lies behind the first byte
+ * that is missing. No other thread may use `loaded`.
+ *
+ * Errors: those of gm_model_load. INVALID_ARGUMENT also: `loaded` is whole, or of another model. IO also: the files
+ * have changed since the first load. */
+GM_API gm_status gm_loaded_model_resume(gm_loaded_model *loaded, const gm_model *model, const gm_load_params *params,
+                                        gm_load_result *out_result, gm_error *err);
+
+/* Returns the bytes that have not arrived. 0: it is whole, or `loaded` is NULL. */
+GM_API uint64_t gm_loaded_model_left(const gm_loaded_model *loaded);
 
 /* Returns the block of tensor `index` (gm_model_tensor). It is all zero for a tensor of zero bytes, and for one that
  * was left out. INVALID_ARGUMENT. */
