@@ -15,11 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "gm/context.h"
-#include "gm/load.h"
+#include "gm/save.h"
 
 enum {
   PAGE = 4096,
@@ -35,7 +36,7 @@ typedef struct ways_bench {
   uint64_t bytes; /* of the data */
   unsigned rounds, wait;
   const char *folder, *only;
-  char path[PATH_MOST];
+  char path[PATH_MOST], sums_path[PATH_MOST]; /* the second: of the checksum file while it is away */
   gm_context *ctx;
   gm_device *device;
   gm_pool *pool;         /* holds on to what a load gave back */
@@ -48,7 +49,7 @@ typedef struct contestant {
   bool peer;
   double (*run)(ways_bench *bench, const struct contestant *me); /* bytes; 0: it failed */
   gm_load_path path;
-  bool verify, fresh;                         /* fresh: a pool of its own */
+  bool verify, sums, fresh;                   /* sums: there is a checksum file; fresh: a pool of its own */
   double wall[ROUNDS_MOST], cpu[ROUNDS_MOST]; /* seconds of each GB */
 } contestant;
 
@@ -90,6 +91,7 @@ static int write_file(ways_bench *bench, bool aligned) {
   uint32_t state = 7;
   for (size_t i = 0; i < sizeof chunk; i++) chunk[i] = (unsigned char)((state = state * 1664525 + 1013904223) >> 24);
   snprintf(bench->path, sizeof bench->path, "%s/%s.safetensors", bench->folder, aligned ? "aligned" : "anywhere");
+  snprintf(bench->sums_path, sizeof bench->sums_path, "%s/sums", bench->folder);
   FILE *file = fopen(bench->path, "wb");
   if (!file) return fail(bench->path, "cannot be made");
   put_header(file, tensor_bytes, aligned);
@@ -101,6 +103,27 @@ static int write_file(ways_bench *bench, bool aligned) {
   bool good = fflush(file) == 0 && fsync(fileno(file)) == 0;
   good = fclose(file) == 0 && good;
   return good ? 1 : fail(bench->path, "could not be written");
+}
+
+/* A checksum file beside it, with which a verified load compares: gm saves the file over itself. */
+static int write_sums(ways_bench *bench) {
+  gm_model *model = NULL;
+  gm_error err = {.status = GM_OK};
+  const gm_save_params params = {.struct_size = sizeof params, .checksums = true};
+  if (gm_model_open(NULL, bench->path, &model, &err)) return fail(bench->path, err.message);
+  const gm_status status = gm_model_save(model, NULL, bench->path, &params, NULL, &err);
+  gm_model_close(model);
+  struct stat st;
+  if (status != GM_OK || stat(bench->path, &st) != 0) return fail(bench->path, err.message);
+  bench->file_bytes = (uint64_t)st.st_size;
+  return 1;
+}
+
+/* Puts the checksum file beside the file, or takes it away. */
+static void move_sums(const ways_bench *bench, bool away) {
+  char beside[PATH_MOST + 8];
+  snprintf(beside, sizeof beside, "%s.gmsum", bench->path);
+  (void)rename(away ? beside : bench->sums_path, away ? bench->sums_path : beside);
 }
 
 /* ---- peers ---- */
@@ -206,6 +229,7 @@ static void drop_cache(const ways_bench *bench) {
 }
 
 static int run_one(ways_bench *bench, contestant *one, unsigned round, bool cold) {
+  move_sums(bench, !one->sums);
   if (cold) drop_cache(bench);
   const double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
   const double bytes = one->run(bench, one);
@@ -258,20 +282,24 @@ static int run_file(ways_bench *bench, bool aligned) {
                        {.name = "mmap + memcpy", .peer = true, .run = run_mapped},
                        {.name = "gm auto", .run = run_gm},
                        {.name = "gm read", .run = run_gm, .path = GM_LOAD_PATH_READ},
-                       {.name = "gm auto, verified", .run = run_gm, .verify = true}};
+                       {.name = "gm auto, verified", .run = run_gm, .verify = true},
+                       {.name = "gm, by checksum file", .run = run_gm, .verify = true, .sums = true}};
   contestant cold[] = {{.name = "O_DIRECT 16 x 1 MiB", .peer = true, .run = run_direct},
                        {.name = "pread 16 MiB", .run = run_pread},
                        {.name = "gm auto", .run = run_gm},
                        {.name = "gm read", .run = run_gm, .path = GM_LOAD_PATH_READ},
-                       {.name = "gm auto, verified", .run = run_gm, .verify = true}};
+                       {.name = "gm auto, verified", .run = run_gm, .verify = true},
+                       {.name = "gm, by checksum file", .run = run_gm, .verify = true, .sums = true}};
   contestant fresh[] = {{.name = "populate, then pread", .peer = true, .run = run_populated},
                         {.name = "gm auto", .run = run_gm, .fresh = true}};
-  if (!write_file(bench, aligned)) return 0;
+  if (!write_file(bench, aligned) || !write_sums(bench)) return 0;
   int good = run_gm(bench, &warm[3]) > 0; /* the pool gets its memory */
   good = good && run_case(bench, "warm", warm, sizeof warm / sizeof *warm);
   good = good && run_case(bench, "new", fresh, sizeof fresh / sizeof *fresh);
   good = good && run_case(bench, "cold", cold, sizeof cold / sizeof *cold);
   unlink(bench->path);
+  move_sums(bench, true);
+  unlink(bench->sums_path);
   return good;
 }
 

@@ -30,7 +30,9 @@ static gm_status load_timed(gm__load_job *job, gm_status (*step)(gm__load_job *,
 }
 
 static gm_status load_fill(gm__load_job *job, gm_error *err) {
-  const gm_status status = gm__load_blocks(job, err);
+  gm_status status = gm__load_blocks(job, err);
+  const bool compares = job->params.verify && !job->resumes; /* what had arrived before was not summed */
+  if (status == GM_OK && compares) status = gm__load_sums_make(&job->file_sums, &job->files, err);
   return status == GM_OK ? gm__load_read(job, err) : status;
 }
 
@@ -130,13 +132,14 @@ static uint64_t load_host_bytes(const gm__load_job *job) {
   return gm__loaded_model_host_bytes(count, job->loaded->there) + (job->left ? count * sizeof *job->left : 0) +
          (job->sums ? count * sizeof *job->sums : 0) + count * sizeof *job->ranges +
          gm__load_places_host_bytes(job->places) + gm__load_files_host_bytes(&job->files) +
-         gm__load_lanes_host_bytes(&job->lanes) + job->read_bytes;
+         gm__load_lanes_host_bytes(&job->lanes) + gm__load_sums_host_bytes(&job->file_sums) + job->read_bytes;
 }
 
 /* Copies that still run end before their blocks and slots go. */
 static void load_close(gm__load_job *job) {
   const gm_services *services = &job->model->services;
   gm__load_lanes_end(&job->lanes);
+  gm__load_sums_end(&job->file_sums);
   gm__load_files_end(&job->files);
   gm__model_release(services, job->left, job->model->tensor_count, sizeof *job->left);
   gm__model_release(services, job->sums, job->model->tensor_count, sizeof *job->sums);

@@ -8,6 +8,7 @@
 #include "core/load/load_files.h"
 #include "core/load/load_lane.h"
 #include "core/load/load_places.h"
+#include "core/load/load_sums.h"
 #include "core/load/loaded_model.h"
 
 typedef struct gm__load_job {
@@ -24,6 +25,7 @@ typedef struct gm__load_job {
   /* By tensor, NULL without verify: the sum of the checksums of its parts, as they arrived. A part is what lies in one
    * stretch of piece_bytes of the file. The seed of a part is where it begins. */
   _Atomic(uint64_t) *sums;
+  gm__load_sums file_sums; /* with verify: checksum files, where there are any */
   uint64_t piece_bytes;
   uint32_t workers; /* threads; 0: the caller does all */
   bool resumes;     /* an earlier call has made the blocks, and read a part */
@@ -42,7 +44,7 @@ gm_status gm__load_blocks(gm__load_job *job, gm_error *err);
 /* All bytes, into the blocks. On return nothing is under way. */
 gm_status gm__load_read(gm__load_job *job, gm_error *err);
 
-/* Compares all bytes in the blocks with what arrived. IO: some differ. */
+/* Compares all bytes in the blocks with what arrived, or with what the files' checksum files say. IO: some differ. */
 gm_status gm__load_verify(gm__load_job *job, gm_error *err);
 
 /* The bytes of tensor `index` from byte `from` on that arrive as one part. */

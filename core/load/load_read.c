@@ -13,8 +13,13 @@ static void read_seen(void *user, const gm__read *read, const gm__read_piece *pi
   gm__load_job *job = user;
   for (uint64_t i = 0; i < piece->count; i++) {
     const gm__read_part part = gm__read_part_of(read, piece, i);
-    const uint64_t sum = gm__checksum(gm__read_part_data(read, piece, i), part.bytes, part.from);
-    atomic_fetch_add(&job->sums[part.range], sum);
+    const gm__read_range *range = &job->ranges[part.range];
+    const unsigned char *data = gm__read_part_data(read, piece, i);
+    if (!gm__load_sums_have(&job->file_sums, part.range, range)) {
+      atomic_fetch_add(&job->sums[part.range], gm__checksum(data, part.bytes, part.from));
+    } else if (range->to) { /* else when it is read back */
+      gm__load_sums_add(&job->file_sums, part.range, range, part.from, data, part.bytes);
+    }
   }
 }
 
@@ -105,7 +110,7 @@ static void read_path(gm__load_job *job, const gm__read_figures *figures) {
 static void read_keep(gm__load_job *job, gm__read *read) {
   gm_loaded_model *loaded = job->loaded;
   gm__read_stop(read);
-  if (gm__load_lanes_sync(&job->lanes, NULL) != GM_OK) return;
+  if (!job->left || gm__load_lanes_sync(&job->lanes, NULL) != GM_OK) return;
   memset(job->left, 0, loaded->count * sizeof *job->left);
   gm__read_reached(read, job->left);
   loaded->left = job->places->bytes;

@@ -14,9 +14,7 @@
 
 enum { SUM_HEAD = 32, SUM_NUMBER = 8, SUM_OF_ALL = 24 /* where the checksum of all else is */ };
 
-static const char sum_magic[SUM_NUMBER] = {'G', 'M', 'S', 'U', 'M', 0, 0, 1};
-
-static uint64_t sum_blocks(uint64_t bytes) { return bytes / GM__SUM_BLOCK + (bytes % GM__SUM_BLOCK != 0); }
+static const char sum_magic[SUM_NUMBER] = {'G', 'M', 'S', 'U', 'M', 0, 0, 2};
 
 static gm_status sum_no_memory(gm_error *err) {
   return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "checksums", "no host memory for a file's checksums");
@@ -24,17 +22,17 @@ static gm_status sum_no_memory(gm_error *err) {
 
 /* ---- making them ---- */
 
-/* Chains the pages of a part of one block. */
-static uint64_t sum_chain(const unsigned char *bytes, uint64_t count, uint64_t sum) {
-  for (uint64_t at = 0, page; at < count; at += page) {
-    page = gm__min(count - at, GM__SUM_PAGE);
-    sum = gm__checksum(bytes + at, page, sum);
+uint64_t gm__sums_of(const void *bytes, uint64_t count, uint64_t at) {
+  uint64_t sum = 0;
+  for (uint64_t done = 0, page; done < count; done += page) {
+    page = gm__min(count - done, GM__SUM_PAGE);
+    sum += gm__checksum((const unsigned char *)bytes + done, page, (at + done) / GM__SUM_PAGE);
   }
   return sum;
 }
 
 gm_status gm__sums_begin(gm__sums *sums, const gm_services *services, uint64_t most, gm_error *err) {
-  const uint64_t blocks = sum_blocks(most);
+  const uint64_t blocks = gm__sums_blocks(most);
   *sums = (gm__sums){.services = services, .capacity = blocks};
   sums->sums = gm__alloc_array(services, (size_t)blocks, sizeof *sums->sums);
   return sums->sums ? GM_OK : sum_no_memory(err);
@@ -50,7 +48,7 @@ void gm__sums_add(gm__sums *sums, const void *bytes, uint64_t count) {
   for (uint64_t part; count; count -= part, at += part) {
     uint64_t *sum = &sums->sums[sums->bytes / GM__SUM_BLOCK];
     part = gm__min(count, GM__SUM_BLOCK - sums->bytes % GM__SUM_BLOCK);
-    *sum = sum_chain(at, part, *sum);
+    *sum += gm__sums_of(at, part, sums->bytes);
     sums->bytes += part;
   }
 }
@@ -62,7 +60,7 @@ static gm_status sum_refresh(gm__sums *sums, const gm__data_file *file, const ch
   unsigned char *bytes = gm__alloc(sums->services, GM__SUM_BLOCK);
   if (!bytes) return sum_no_memory(err);
   const gm_status status = gm__data_file_read(file, path, at, bytes, count, err);
-  if (!status) sums->sums[block] = sum_chain(bytes, count, 0);
+  if (!status) sums->sums[block] = gm__sums_of(bytes, count, at);
   gm__release(sums->services, bytes, GM__SUM_BLOCK);
   sums->stale = 0;
   return status;
@@ -71,7 +69,7 @@ static gm_status sum_refresh(gm__sums *sums, const gm__data_file *file, const ch
 gm_status gm__sums_again(gm__sums *sums, const gm__data_file *file, const char *path, uint64_t at, uint64_t count,
                          gm_error *err) {
   gm_status status = GM_OK;
-  for (uint64_t block = at / GM__SUM_BLOCK; block < sum_blocks(at + count) && !status; block++) {
+  for (uint64_t block = at / GM__SUM_BLOCK; block < gm__sums_blocks(at + count) && !status; block++) {
     if (sums->stale == block + 1) continue;
     status = sum_refresh(sums, file, path, err);
     sums->stale = block + 1;
@@ -99,7 +97,8 @@ static void sum_write_text(const gm__sums *sums, unsigned char *text, uint64_t b
   gm__le_put(text + 8, (uint64_t)gm__checksum_kind_here(), 4);
   gm__le_put(text + 12, GM__SUM_BLOCK, 4);
   gm__le_put(text + 16, sums->bytes, 8);
-  for (uint64_t i = 0; i < sum_blocks(sums->bytes); i++) gm__le_put(text + SUM_HEAD + i * SUM_NUMBER, sums->sums[i], 8);
+  for (uint64_t i = 0; i < gm__sums_blocks(sums->bytes); i++)
+    gm__le_put(text + SUM_HEAD + i * SUM_NUMBER, sums->sums[i], 8);
   gm__le_put(text + SUM_OF_ALL, sum_of_all(text, bytes), 8);
 }
 
@@ -115,7 +114,7 @@ static gm_status sum_write(const char *path, const unsigned char *text, uint64_t
 
 gm_status gm__sums_save(gm__sums *sums, const gm__data_file *file, const char *path, gm_error *err) {
   char name[GM__FILE_PATH_SIZE];
-  const uint64_t bytes = SUM_HEAD + sum_blocks(sums->bytes) * SUM_NUMBER;
+  const uint64_t bytes = SUM_HEAD + gm__sums_blocks(sums->bytes) * SUM_NUMBER;
   if (!sum_path(path, name)) return sum_path_too_long(path, err);
   gm_status status = sum_refresh(sums, file, path, err);
   if (status) return status;
@@ -156,7 +155,7 @@ static gm_status sum_check_head(const unsigned char *text, uint64_t bytes, const
                     name);
   }
   const uint64_t blocks = (bytes - SUM_HEAD) / SUM_NUMBER, described = gm__le_get(text + 16, 8);
-  const bool whole = bytes % SUM_NUMBER == 0 && blocks == sum_blocks(described) &&
+  const bool whole = bytes % SUM_NUMBER == 0 && blocks == gm__sums_blocks(described) &&
                      gm__le_get(text + SUM_OF_ALL, 8) == sum_of_all(text, bytes);
   if (!whole) return gm__fail(err, GM_ERR_FORMAT, 0, "checksums", "%.300s: is damaged", name);
   if (described == file_bytes) return GM_OK;
@@ -164,33 +163,16 @@ static gm_status sum_check_head(const unsigned char *text, uint64_t bytes, const
                   (unsigned long long)described, (unsigned long long)file_bytes);
 }
 
-static gm_status sum_check_block(const gm__input_file *file, const char *path, uint64_t at, unsigned char *block,
-                                 uint64_t count, uint64_t wanted, gm_error *err) {
-  const gm_status status = gm__input_file_read_at(file, path, at, block, count, err);
-  if (status || sum_chain(block, count, 0) == wanted) return status;
+gm_status gm__sums_differ(const char *path, uint64_t file_bytes, uint64_t at, gm_error *err) {
+  const uint64_t begin = at / GM__SUM_BLOCK * GM__SUM_BLOCK;
   return gm__fail(err, GM_ERR_IO, 0, "checksums", "%.300s: bytes %llu to %llu are not those of its checksum file", path,
-                  (unsigned long long)at, (unsigned long long)(at + count));
-}
-
-static gm_status sum_check_blocks(const gm_services *services, const gm__input_file *file, const char *path,
-                                  const unsigned char *text, gm_status (*step)(void *, uint64_t, gm_error *),
-                                  void *user, gm_error *err) {
-  unsigned char *block = gm__alloc(services, GM__SUM_BLOCK);
-  gm_status status = block ? GM_OK : sum_no_memory(err);
-  for (uint64_t at = 0, count; at < file->bytes && !status; at += count) {
-    const uint64_t wanted = gm__le_get(text + SUM_HEAD + at / GM__SUM_BLOCK * SUM_NUMBER, 8);
-    count = gm__min(GM__SUM_BLOCK, file->bytes - at);
-    status = sum_check_block(file, path, at, block, count, wanted, err);
-    if (!status) status = step(user, count, err);
-  }
-  gm__release(services, block, GM__SUM_BLOCK);
-  return status;
+                  (unsigned long long)begin, (unsigned long long)gm__min(begin + GM__SUM_BLOCK, file_bytes));
 }
 
 /* The text of a checksum file, which is held against the file first. *out is `*out_bytes` of the services. */
 static gm_status sum_read(const gm_services *services, const gm__input_file *sums, const char *name,
                           uint64_t file_bytes, unsigned char **out, gm_error *err) {
-  if (sums->bytes > SUM_HEAD + sum_blocks(file_bytes) * SUM_NUMBER) {
+  if (sums->bytes > SUM_HEAD + gm__sums_blocks(file_bytes) * SUM_NUMBER) {
     return gm__fail(err, GM_ERR_IO, 0, "checksums", "%.300s: is of a longer file, or is damaged", name);
   }
   unsigned char *text = gm__alloc(services, (size_t)sums->bytes + 1);
@@ -201,19 +183,56 @@ static gm_status sum_read(const gm_services *services, const gm__input_file *sum
   return status;
 }
 
-gm_status gm__sums_check(const gm_services *services, const gm__input_file *file, const char *path,
-                         gm_status (*step)(void *user, uint64_t bytes, gm_error *err), void *user, bool *out_found,
-                         gm_error *err) {
+static gm_status sum_take(const gm_services *services, const unsigned char *text, uint64_t blocks, uint64_t **out,
+                          gm_error *err) {
+  uint64_t *sums = gm__alloc_array(services, (size_t)blocks, sizeof *sums);
+  if (!sums) return sum_no_memory(err);
+  for (uint64_t i = 0; i < blocks; i++) sums[i] = gm__le_get(text + SUM_HEAD + i * SUM_NUMBER, 8);
+  *out = sums;
+  return GM_OK;
+}
+
+gm_status gm__sums_load(const gm_services *services, const char *path, uint64_t file_bytes, uint64_t **out,
+                        gm_error *err) {
   char name[GM__FILE_PATH_SIZE];
   gm__input_file sums;
   unsigned char *text = NULL;
-  *out_found = false;
+  *out = NULL;
   gm_status status = sum_path(path, name) ? gm__input_file_open(name, &sums, err) : GM_ERR_NOT_FOUND;
   if (status) return status == GM_ERR_NOT_FOUND ? GM_OK : status;
-  *out_found = true;
-  status = sum_read(services, &sums, name, file->bytes, &text, err);
-  if (!status) status = sum_check_blocks(services, file, path, text, step, user, err);
+  status = sum_read(services, &sums, name, file_bytes, &text, err);
+  if (!status) status = sum_take(services, text, gm__sums_blocks(file_bytes), out, err);
   gm__release(services, text, (size_t)sums.bytes + 1);
   gm__input_file_close(&sums);
+  return status;
+}
+
+/* ---- all of a file ---- */
+
+static gm_status sum_check_blocks(const gm_services *services, const gm__input_file *file, const char *path,
+                                  const uint64_t *wanted, gm_status (*step)(void *, uint64_t, gm_error *), void *user,
+                                  gm_error *err) {
+  unsigned char *block = gm__alloc(services, GM__SUM_BLOCK);
+  gm_status status = block ? GM_OK : sum_no_memory(err);
+  for (uint64_t at = 0, count; at < file->bytes && !status; at += count) {
+    count = gm__min(GM__SUM_BLOCK, file->bytes - at);
+    status = gm__input_file_read_at(file, path, at, block, count, err);
+    if (!status && gm__sums_of(block, count, at) != wanted[at / GM__SUM_BLOCK]) {
+      status = gm__sums_differ(path, file->bytes, at, err);
+    }
+    if (!status) status = step(user, count, err);
+  }
+  gm__release(services, block, GM__SUM_BLOCK);
+  return status;
+}
+
+gm_status gm__sums_check(const gm_services *services, const gm__input_file *file, const char *path,
+                         gm_status (*step)(void *user, uint64_t bytes, gm_error *err), void *user, bool *out_found,
+                         gm_error *err) {
+  uint64_t *wanted;
+  gm_status status = gm__sums_load(services, path, file->bytes, &wanted, err);
+  *out_found = wanted != NULL;
+  if (!status && wanted) status = sum_check_blocks(services, file, path, wanted, step, user, err);
+  gm__release(services, wanted, (size_t)gm__sums_blocks(file->bytes) * sizeof *wanted);
   return status;
 }

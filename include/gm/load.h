@@ -70,7 +70,9 @@ typedef struct gm_load_arrival {
 typedef struct gm_load_params {
   uint32_t struct_size;
   gm_load_path path;
-  bool verify;          /* after loading, read every byte back and compare checksums with those of what was read */
+  bool verify;          /* compare every byte with the file's checksum file (gm_save_params.checksums), where it lies in
+                           its block. Without one: after loading, read every byte back, and compare it with what was
+                           read. Slices, and what a resumed load reads, are compared so, too */
   uint64_t chunk_bytes; /* most host memory for data of each device, in bytes; 0: 16 MiB; at least 4096. gm reads and
                            copies a sixteenth of it at once, at least 4096 bytes and at most 4 MiB */
   gm_request request;   /* for every tensor; `bytes` must be 0; GM_INSERT_WAIT is implied */
@@ -109,6 +111,7 @@ typedef struct gm_load_result {
   uint64_t left_out;        /* tensors that `place` left out */
   uint64_t direct_bytes;    /* the part of `bytes` that was read past the page cache */
   char why[192];            /* why files were not read past the page cache though that was wanted; "": nothing to say */
+  uint64_t summed_bytes;    /* the part of `bytes` that was compared with checksum files */
 } gm_load_result;
 
 /* The blocks of one load. It needs their pools; the model may be closed before it. Thread-safe, except
@@ -124,7 +127,8 @@ typedef struct gm_loaded_model gm_loaded_model;
  *
  * Errors: INVALID_ARGUMENT: also a slice that the tensor has not. OUT_OF_HOST_MEMORY, and those of gm_explain and
  * gm_block_write. NOT_SUPPORTED: the path; the message has the reason. NOT_FOUND, IO: a file is gone, shrank or changed
- * since gm_model_open. IO also: a tensor that was read back differs. CANCELLED: `progress` returned false. */
+ * since gm_model_open. IO also: a tensor that was read back differs, or is not as a checksum file says.
+ * FORMAT: a checksum file is damaged, with `verify`. CANCELLED: `progress` returned false. */
 GM_API gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_params *params,
                                gm_loaded_model **out, gm_load_result *out_result, gm_error *err);
 

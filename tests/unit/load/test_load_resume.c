@@ -178,7 +178,7 @@ static int load_in_parts(gm_load_path path, uint64_t chunk, uint64_t threads, ui
   uint64_t left = bytes_of_all();
   for (; status == GM_ERR_CANCELLED; loads++) {
     assert_non_null(loaded);
-    assert_true(gm_loaded_model_left(loaded) < left || !left);
+    assert_true(gm_loaded_model_left(loaded) <= left);
     left = gm_loaded_model_left(loaded);
     params.request.stream = NULL; /* the first load says which */
     params.path = params.path == path ? GM_LOAD_PATH_READ : path;
