@@ -8,12 +8,13 @@ static gm__mapping *mapped_pop(gm__cold *cold) {
   return mapping;
 }
 
-static gm__mapping *mapped_dedicated(gm__heap *heap, gm_memory *memory) {
-  uint32_t cursor = 0;
+/* A place moves on only behind a block that has no mapping more. */
+static gm__mapping *mapped_dedicated(gm__heap *heap, gm__mapped_place *place, gm_memory *memory) {
   gm__mapping *mapping = NULL;
   gm__mutex_lock(&heap->provider.lock);
-  for (gm__allocation *allocation;
-       !mapping && (allocation = gm__allocation_next(&heap->provider.allocations, &cursor));) {
+  for (uint32_t next = place->allocation; !mapping; place->allocation = mapping ? place->allocation : next) {
+    gm__allocation *allocation = gm__allocation_next(&heap->provider.allocations, &next);
+    if (!allocation) break;
     mapping = mapped_pop(&allocation->cold);
     if (mapping) *memory = allocation->memory;
   }
@@ -22,10 +23,9 @@ static gm__mapping *mapped_dedicated(gm__heap *heap, gm_memory *memory) {
 }
 
 /* REQUIRES: arena lock. */
-static gm__mapping *mapped_chunk(gm__arena *arena, gm_memory *memory) {
-  size_t cursor = 0;
+static gm__mapping *mapped_chunk(gm__arena *arena, gm__mapped_place *place, gm_memory *memory) {
   uint64_t number, cold;
-  while (gm__map_next(&arena->cold, &cursor, &number, &cold)) {
+  for (size_t next = place->cold; gm__map_next(&arena->cold, &next, &number, &cold); place->cold = next) {
     gm__mapping *mapping = mapped_pop((gm__cold *)(uintptr_t)cold);
     if (!mapping) continue;
     const gm__chunk *chunk = gm__arena_chunk(arena, (uint32_t)number);
@@ -35,13 +35,15 @@ static gm__mapping *mapped_chunk(gm__arena *arena, gm_memory *memory) {
   return NULL;
 }
 
-gm__mapping *gm__mapped_take(gm__heap *heap, gm_memory *memory) {
-  gm__mapping *mapping = mapped_dedicated(heap, memory);
-  gm__arena *arena;
-  for (uint32_t i = 0; !mapping && (arena = gm__arena_at(&heap->arenas, i)); i++) {
+gm__mapping *gm__mapped_take(gm__heap *heap, gm__mapped_place *place, gm_memory *memory) {
+  gm__mapping *mapping = mapped_dedicated(heap, place, memory);
+  for (gm__arena *arena; !mapping && (arena = gm__arena_at(&heap->arenas, place->arena));) {
     gm__arena_lock(arena);
-    mapping = mapped_chunk(arena, memory);
+    mapping = mapped_chunk(arena, place, memory);
     gm__arena_unlock(arena);
+    if (mapping) break;
+    place->arena++;
+    place->cold = 0;
   }
   return mapping;
 }

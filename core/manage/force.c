@@ -46,8 +46,9 @@ static uint32_t force_settle(gm_device *device) {
 /* Ends the mappings that callers have not ended. Where the driver refuses, the memory goes all the same. */
 static bool force_unmap(gm_pool *pool) {
   gm_memory memory;
+  gm__mapped_place place = {0};
   bool any = false;
-  for (gm__mapping *mapping; (mapping = gm__mapped_take(&pool->heap, &memory)); any = true) {
+  for (gm__mapping *mapping; (mapping = gm__mapped_take(&pool->heap, &place, &memory)); any = true) {
     const gm__access access = {pool->device, memory, mapping->offset, mapping->bytes};
     if (mapping->pointer) gm__map_end(&access, mapping->mode, mapping->pointer, NULL, NULL);
     gm__release(gm__context_services(pool->ctx), mapping, sizeof *mapping);
