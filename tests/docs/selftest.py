@@ -2,11 +2,13 @@
 """Shows that check_docs.py and make_reference.py find what they are for: each mistake is made once, in a folder of its
 own."""
 import os
-import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from run_here import run_here  # noqa: E402
+
 CHECK, REFERENCE = os.path.join(HERE, "check_docs.py"), os.path.join(HERE, "make_reference.py")
 HEADER = """/* About the header. */
 #ifndef GM_A_H
@@ -77,7 +79,7 @@ def write(root, path, text):
 
 def run(root, command):
     command = [os.path.join(root, c) if c.startswith("./print") else c for c in command]
-    return subprocess.run([sys.executable, CHECK, "--root", root, *command], capture_output=True).returncode
+    return run_here(CHECK, ["--root", root, *command])[0]
 
 
 def run_case(command, path, wrong):
@@ -104,14 +106,14 @@ def run_reference():
         for name in ("model_all", "store_all", "tools", "backend"):
             write(root, f"include/gm/{name}.h", "#ifndef T\n")
         write(root, "docs/reference.md", "")
-        check = [sys.executable, REFERENCE, "--check", root]
-        stale = subprocess.run(check, capture_output=True).returncode
-        subprocess.run([sys.executable, REFERENCE, root], check=True)
+        stale, _ = run_here(REFERENCE, ["--check", root])
+        made, _ = run_here(REFERENCE, [root])
         with open(os.path.join(root, "docs/reference.md"), encoding="utf-8") as file:
             text = file.read()
         rows = ["| `int gm_a(void)` | Does a. |", "| `int gm_b(void)` | Does b. |", "| `int gm_c(void (*each)(int))` |  |"]
         rows += ["| `int gm_z(void)` | Does z. |\n\n### gm/y.h\n"]
-        return stale == 1 and all(row in text for row in rows) and subprocess.run(check).returncode == 0
+        known, _ = run_here(REFERENCE, ["--check", root])
+        return (stale, made, known) == (1, 0, 0) and all(row in text for row in rows)
 
 
 def main():

@@ -6,6 +6,9 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from run_here import run_here  # noqa: E402
+
 PAGE = "# a floor\n\nBorder: all headers.\n"
 FLOORS = ("base", "algo", "host", "figures", "device", "pool", "report")
 GOOD = {
@@ -240,8 +243,7 @@ def run(check, tree, built=False):
             with open(os.path.join(root, path), "w", encoding="utf-8") as file:
                 file.write(text)
         more = [objects_in(root, tree)] if built else []
-        result = subprocess.run([sys.executable, os.path.join(HERE, check), root, *more], capture_output=True, text=True)
-        return result.returncode, result.stdout + result.stderr
+        return run_here(os.path.join(HERE, check), [root, *more])
 
 
 def expect(what, check, tree, complaint, built=False):
