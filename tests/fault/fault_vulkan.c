@@ -5,6 +5,7 @@
 
 #include "backends/vulkan/vulkan_syms.h"
 #include "fault/fault.h"
+#include "fault/kept_device.h"
 
 enum {
 #define X(level, need, fault, name, result, params, args) VULKAN_##name,
@@ -97,6 +98,7 @@ static const vulkan_entry vulkan_entries[] = {
 static void *vulkan_wrap(const char *symbol, void *real) {
   for (unsigned i = 0; i < VULKAN_ENTRIES; i++) {
     if (strcmp(symbol, vulkan_names[i]) != 0) continue;
+    real = kept_device_entry(symbol, real);
     memcpy((char *)&vulkan_real + vulkan_entries[i].offset, &real, sizeof real);
     memcpy(&real, &vulkan_entries[i].wrapper, sizeof real);
     return real;

@@ -19,17 +19,26 @@ enum { BLOCKS = 12 };
 /* Blocks of many sizes, small ones among them, each filled with bytes of its own. */
 typedef struct sleepers {
   gm_block blocks[BLOCKS];
-  unsigned char *wanted[BLOCKS];
+  const unsigned char *wanted[BLOCKS]; /* NULL: freed */
 } sleepers;
 
-/* Each 8 bytes are another number. */
-static unsigned char *sleepers_bytes(uint64_t seed, uint64_t bytes) {
+/* Each 8 bytes are another number. A block has the same ones in each test, and they are made once. */
+static const unsigned char *sleepers_bytes(int block, uint64_t bytes) {
+  static struct {
+    unsigned char *bytes;
+    uint64_t count;
+  } made[BLOCKS];
+  if (made[block].count >= bytes) return made[block].bytes;
+  free(made[block].bytes);
   unsigned char *out = malloc((size_t)bytes);
   assert_non_null(out);
+  uint64_t seed = (uint64_t)block + 1;
   for (uint64_t at = 0; at + sizeof seed <= bytes; at += sizeof seed) {
     const uint64_t word = test_random(&seed);
     memcpy(out + at, &word, sizeof word);
   }
+  made[block].bytes = out;
+  made[block].count = bytes;
   return out;
 }
 
@@ -37,7 +46,7 @@ static void sleepers_make(pool_bench *bench, sleepers *out) {
   for (int i = 0; i < BLOCKS; i++) {
     const gm_request request = {.bytes = (i % 3 ? MIB / 4 : 4096) * (uint64_t)(i + 1)};
     assert_true(gm_acquired(gm_alloc(bench->pool, &request, &out->blocks[i])));
-    out->wanted[i] = sleepers_bytes((uint64_t)i + 1, out->blocks[i].bytes);
+    out->wanted[i] = sleepers_bytes(i, out->blocks[i].bytes);
     pool_bench_ok(
         gm_block_write(bench->pool, &out->blocks[i], 0, out->wanted[i], out->blocks[i].bytes, NULL, NULL, err));
   }
@@ -53,7 +62,6 @@ static void sleepers_check(const sleepers *all) {
 
 static void sleepers_free(pool_bench *bench, sleepers *all, int i) {
   if (all->wanted[i]) assert_int_equal(gm_free(bench->pool, &all->blocks[i], NULL), GM_OK);
-  free(all->wanted[i]);
   all->wanted[i] = NULL;
 }
 
@@ -198,7 +206,6 @@ static void test_a_sleeping_pool_can_end(void **state) {
   sleepers_make(&bench, &all);
   sleep_ok(&bench, true, NULL);
   pool_bench_ok(gm_pool_destroy_force(bench.pool, err));
-  for (int i = 0; i < BLOCKS; i++) free(all.wanted[i]);
   assert_int_equal(paged_card.left, paged_card.all);
   pool_bench_ok(gm_device_close(bench.device, err));
   pool_bench_ok(gm_context_destroy(bench.ctx, err));
