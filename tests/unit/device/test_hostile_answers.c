@@ -42,7 +42,7 @@ typedef struct scene {
 /* Linked in the place of gm's own: small slots, because half the time would go into touching large ones. */
 uint64_t __wrap_gm__ring_usual_bytes(void);
 
-uint64_t __wrap_gm__ring_usual_bytes(void) { return 64 << 10; }
+uint64_t __wrap_gm__ring_usual_bytes(void) { return 16 << 10; }
 
 static void ok(gm_status status, const gm_error *err) {
   if (status != GM_OK) {
