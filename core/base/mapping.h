@@ -3,7 +3,9 @@
 #ifndef GM_CORE_BASE_MAPPING_H
 #define GM_CORE_BASE_MAPPING_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* NULL: the system refuses. gm__mapping_release frees it. */
 void *gm__mapping_new(size_t bytes);
@@ -11,6 +13,10 @@ void *gm__mapping_new(size_t bytes);
 /* Makes the mapping larger. It may move. The contents stay, and the rest is zero. NULL: the system refuses, and nothing
  * has changed. */
 void *gm__mapping_grow(void *mapping, size_t bytes, size_t more);
+
+/* From now on its pages come from that NUMA node, while the node has some. Pages that are there stay. False: the system
+ * refuses, and they come from where they would anyway. */
+bool gm__mapping_prefer(void *mapping, size_t bytes, uint32_t node);
 
 /* Whole pages become zero, and take no memory until somebody writes there again. */
 void gm__mapping_unback(void *at, size_t bytes);

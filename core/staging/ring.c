@@ -361,9 +361,16 @@ bool gm__ring_help(gm__ring *ring, const gm__ring_user *user, uint64_t deadline)
   return helped;
 }
 
+/* A forked child has one thread, and another one of its parent may have had the lock. False: it is such a child. */
+static bool ring_lock(gm__ring *ring) {
+  const bool lives = !gm__context_forked(ring->device->ctx);
+  if (lives) gm__mutex_lock(&ring->stock->lock);
+  return lives;
+}
+
 void gm__ring_give(gm__ring *ring, gm__ring_slot *slot, const gm_point *point) {
   slot->point = point ? *point : (gm_point){0};
-  gm__mutex_lock(&ring->stock->lock);
+  if (!ring_lock(ring)) return; /* it goes with the ring */
   ring->info.taken--;
   if (slot->user && !--slot->user->held) ring->waiting++;
   slot->user = NULL;
@@ -373,9 +380,9 @@ void gm__ring_give(gm__ring *ring, gm__ring_slot *slot, const gm_point *point) {
 }
 
 void gm__ring_figures(gm__ring *ring, gm__ring_info *out) {
-  gm__mutex_lock(&ring->stock->lock);
+  const bool locked = ring_lock(ring);
   *out = ring->info;
-  gm__mutex_unlock(&ring->stock->lock);
+  if (locked) gm__mutex_unlock(&ring->stock->lock);
 }
 
 /* A lost device does no more work. */

@@ -108,6 +108,8 @@ static gm_status stock_make(gm__stock *stock, gm__chunk *chunk, bool pinned, gm_
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "ring", "no host memory for a slot of %" PRIu64 " bytes",
                     chunk->slot_bytes);
   }
+  const int32_t node = stock->device->info.numa_node;
+  if (node >= 0) (void)gm__mapping_prefer(chunk->host, (size_t)chunk->bytes, (uint32_t)node);
   if (!pinned) return GM_OK;
   stock_touch_all(chunk);
   const gm_status status = gm_host_register(stock->device, chunk->host, chunk->bytes, err);

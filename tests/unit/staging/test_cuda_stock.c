@@ -8,6 +8,8 @@
 /* cmocka wants those above before it */
 #include <cmocka.h>
 
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 #include "core/device/device.h"
 #include "core/device/stream.h"
 #include "core/staging/staging.h"
+#include "core/staging/stock.h"
 #include "gm/config.h"
 #include "support/adopt_scene.h"
 #include "support/cuda_fixture.h"
@@ -242,6 +245,35 @@ static void unused_memory_goes_after_a_while(void **state) {
   assert_int_equal(cuda_count("registered"), 0);
 }
 
+/* The policy of the pages at an address, and the first nodes of it; -1: the system does not tell. */
+static int policy_at(void *at, unsigned long *out_nodes) {
+  unsigned long nodes[16] = {0};
+  int policy = -1;
+  if (syscall(SYS_get_mempolicy, &policy, nodes, 1024UL, at, (long)MPOL_F_ADDR)) return -1;
+  *out_nodes = nodes[0];
+  return policy;
+}
+
+static void slots_lie_on_the_node_of_the_card(void **state) {
+  (void)state;
+  unsigned long nodes = 0;
+  gm__ring_slot *slots[8];
+  if (policy_at(&nodes, &nodes) < 0) skip(); /* no NUMA in this kernel, or a sandbox */
+  gm__ring *ring = make(1, SLOT);
+  device->info.numa_node = 0;
+  assert_int_equal(take_all(ring, slots), 1);
+  assert_int_equal(policy_at(slots[0]->host, &nodes), MPOL_PREFERRED);
+  assert_int_equal(nodes, 1);
+  gm__ring *other = make(2, 2 * SLOT);
+  device->info.numa_node = -1; /* nobody knows */
+  gm__ring_slot *slot = take_now(other);
+  assert_non_null(slot);
+  assert_int_equal(policy_at(slot->host, &nodes), MPOL_DEFAULT);
+  gm__ring_give(other, slot, NULL);
+  give_all(ring, slots, 1);
+  drop(ring), drop(other);
+}
+
 /* --- a user that holds a slot gets on without a second one --- */
 
 enum { THREADS = 4, TURNS = 300 };
@@ -296,18 +328,24 @@ static void a_lost_device_with_slots_in_use(void **state) {
   cuda_say("fail");
 }
 
-/* The child has neither the driver nor the threads of its parent, and ends all that it inherited. */
+/* The child has neither the driver nor the threads of its parent, of which one had the lock. It ends all that it
+ * inherited. */
 static void a_forked_child_ends_rings_with_slots_in_use(void **state) {
   (void)state;
   gm__ring_slot *slots[8];
   int answer = 0;
   gm__ring *ring = make(2, SLOT);
   assert_int_equal(take_all(ring, slots), 2);
+  gm__mutex_lock(&device->stock->lock);
   const pid_t child = fork();
   if (!child) {
+    alarm(20);
+    gm__ring_give(ring, slots[0], NULL);
+    const bool told = figures(ring).made == 2;
     const bool fine = gm__ring_destroy(ring, NULL) == GM_OK && gm_device_close(device, NULL) == GM_OK;
-    _exit(fine ? 0 : 1);
+    _exit(told && fine ? 0 : 1);
   }
+  gm__mutex_unlock(&device->stock->lock);
   assert_int_equal(waitpid(child, &answer, 0), child);
   assert_true(WIFEXITED(answer) && WEXITSTATUS(answer) == 0);
   give_all(ring, slots, 2);
@@ -343,6 +381,7 @@ int main(void) {
       STOCK_TEST(a_slot_under_way_goes_to_nobody),
       STOCK_TEST(a_driver_that_locks_no_more),
       STOCK_TEST(unused_memory_goes_after_a_while),
+      STOCK_TEST(slots_lie_on_the_node_of_the_card),
       STOCK_TEST(threads_with_rings_of_their_own_share_the_bound),
       STOCK_TEST(a_lost_device_with_slots_in_use),
       STOCK_TEST(a_forked_child_ends_rings_with_slots_in_use),

@@ -8,6 +8,9 @@
 /* cmocka wants those above before it */
 #include <cmocka.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "core/staging/ring.h"
 #include "gm/config.h"
 #include "gm/copy.h"
@@ -402,6 +405,29 @@ static void a_pipeline_goes_on_when_others_took_its_slots(void **state) {
   assert_int_equal(cuda_count("early"), 0);
 }
 
+/* With pieces on the device: the child has what it inherited, and no driver. */
+static void a_forked_child_ends_a_pipeline(void **state) {
+  (void)state;
+  static unsigned char piece[ITEM];
+  gm_error err;
+  int answer;
+  params.source = NULL, params.sink = write_nothing;
+  make(3, "h2d:10,d2h:10,kernel:*:1000");
+  for (int i = 0; i < 3; i++) adopt_scene_ok(gm_pipeline_push(pipeline, piece, ITEM, UINT64_MAX, &err), &err);
+  const pid_t child = fork();
+  if (!child) {
+    alarm(20);
+    bool fine = gm_pipeline_push(pipeline, piece, ITEM, UINT64_MAX, NULL) == GM_ERR_FORKED;
+    fine = fine && gm_pipeline_destroy(pipeline, NULL) == GM_OK;
+    gm_stream_close(stream, NULL);
+    gm_pool_destroy(pool, NULL);
+    _exit(fine && gm_device_close(device, NULL) == GM_OK ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &answer, 0), child);
+  assert_true(WIFEXITED(answer) && WEXITSTATUS(answer) == 0);
+  adopt_scene_ok(gm_pipeline_flush(pipeline, NULL, &err), &err);
+}
+
 static void back_pressure_answers_busy(void **state) {
   (void)state;
   static unsigned char piece[ITEM];
@@ -463,6 +489,7 @@ int main(void) {
       PIPELINE_TEST(a_state_that_stays_saves_the_way),
       PIPELINE_TEST(small_and_pageable_rings_serve),
       PIPELINE_TEST(one_slot_of_staging_is_enough),
+      PIPELINE_TEST(a_forked_child_ends_a_pipeline),
       PIPELINE_TEST(a_pipeline_goes_on_when_others_took_its_slots),
       PIPELINE_TEST(back_pressure_answers_busy),
       PIPELINE_TEST(a_step_that_never_ends_is_told),
