@@ -155,12 +155,12 @@ static bool ring_may_have(const gm__ring *ring, const gm__ring *other) {
   return ring->info.bytes < share && other->info.bytes > share;
 }
 
-/* Takes a slot at rest from another ring, and puts it into the stock. */
-static bool ring_reclaim(gm__ring *ring) {
+/* Takes a slot at rest from another ring, and puts it into the stock. `pinned`: only a page-locked one. */
+static bool ring_reclaim(gm__ring *ring, bool pinned) {
   gm__ring *other = ring->stock->rings;
   for (; other; other = other->next) {
     gm__ring_slot *slot = NULL;
-    if (!ring_may_have(ring, other)) continue;
+    if (!ring_may_have(ring, other) || (pinned && other->pageable)) continue;
     (void)ring_take_first(other, 0, &slot, NULL); /* it stays in the list: it waits for claimed slots */
     if (slot) return ring_put(other, slot), true;
   }
@@ -169,13 +169,18 @@ static bool ring_reclaim(gm__ring *ring) {
 
 /* Memory that may lie beyond the stock's bound; pageable where none is locked. */
 static bool ring_first(gm__ring *ring, gm__ring_slot *slot, bool refused, gm_error *why) {
-  gm_status status = refused ? GM_ERR_BUSY : gm__stock_add(ring->stock, ring->slot_bytes, 1, !ring->pageable, why);
-  if (status == GM_ERR_DEVICE_LOST) return false;
-  if (status && !ring->pageable) status = gm__stock_add(ring->stock, ring->slot_bytes, 1, false, refused ? NULL : why);
-  if (status) return false;
-  if (gm__stock_cut(ring->stock, ring->slot_bytes, true, slot)) return true;
-  ring->pageable = true;
-  return gm__stock_cut(ring->stock, ring->slot_bytes, false, slot);
+  gm__stock *stock = ring->stock;
+  const bool lock = !refused && !ring->pageable;
+  if (lock && gm__stock_add(stock, ring->slot_bytes, 1, true, why) == GM_OK) {
+    return gm__stock_cut(stock, ring->slot_bytes, true, slot);
+  }
+  if (lock && why->status == GM_ERR_DEVICE_LOST) return false;
+  if (!gm__stock_cut(stock, ring->slot_bytes, false, slot)) {
+    gm_error *none = why->status ? NULL : why; /* it says already why there is no other memory */
+    if (gm__stock_add(stock, ring->slot_bytes, 1, false, none)) return false;
+    gm__stock_cut(stock, ring->slot_bytes, false, slot);
+  }
+  return ring->pageable = true;
 }
 
 /* Memory for a slot, of `more` that are wanted. False: there is none; `why` says so where the system refused. */
@@ -191,7 +196,7 @@ static bool ring_fetch(gm__ring *ring, gm__ring_slot *slot, uint32_t more, gm_er
       refused = status != GM_OK;
       continue;
     }
-    if (gm__stock_drop(stock, GM__NEVER) || ring_reclaim(ring)) {
+    if (gm__stock_drop(stock, GM__NEVER, refused) || ring_reclaim(ring, refused)) {
       refused = false;
       continue;
     }

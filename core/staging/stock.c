@@ -117,34 +117,53 @@ static gm_status stock_make(gm__stock *stock, gm__chunk *chunk, bool pinned, gm_
   return status;
 }
 
-static gm__chunk *stock_chunk(const gm__stock *stock) {
-  return gm__alloc(gm__context_services(stock->device->ctx), sizeof(gm__chunk));
-}
-
 static void stock_forget(const gm__stock *stock, gm__chunk *chunk) {
   gm__release(gm__context_services(stock->device->ctx), chunk, sizeof *chunk);
 }
 
-gm_status gm__stock_add(gm__stock *stock, uint64_t slot_bytes, uint32_t slots, bool pinned, gm_error *err) {
-  const uint64_t pitch = gm__stock_pitch(slot_bytes), reserved = slots * pitch;
+/* A chunk of so many slots, else of half as many, and so on. NULL: `err` says why not even of one. */
+static gm__chunk *stock_try(gm__stock *stock, uint64_t pitch, uint32_t slots, bool pinned, gm_error *err) {
+  gm__chunk *chunk = gm__alloc(gm__context_services(stock->device->ctx), sizeof *chunk);
   gm_status status = GM_ERR_OUT_OF_HOST_MEMORY;
-  stock->bytes += reserved;
-  gm__mutex_unlock(&stock->lock);
-  gm__chunk *chunk = stock_chunk(stock);
-  if (!chunk) gm__fail(err, status, 0, "ring", "no host memory for a chunk's record");
-  for (; chunk && status && status != GM_ERR_DEVICE_LOST && slots; slots /= 2) {
+  if (!chunk) return gm__fail(err, status, 0, "ring", "no host memory for a chunk's record"), NULL;
+  for (; slots && status != GM_ERR_DEVICE_LOST && status != GM_ERR_NOT_SUPPORTED; slots /= 2) {
     chunk->slot_bytes = pitch;
     chunk->bytes = slots * pitch;
     status = stock_make(stock, chunk, pinned, err);
+    if (status == GM_OK) return chunk;
   }
-  if (status && chunk) stock_forget(stock, chunk);
+  stock_forget(stock, chunk);
+  return NULL;
+}
+
+/* What the next ring is spared. REQUIRES: lock. */
+static void stock_note(gm__stock *stock, bool came, const gm_error *why) {
+  stock->scarce = !came;
+  if (!came && why->status == GM_ERR_NOT_SUPPORTED) stock->unable = *why;
+}
+
+/* Does what gm__stock_add does. */
+static gm_status stock_add(gm__stock *stock, uint64_t pitch, uint32_t slots, bool pinned, gm_error *err) {
+  stock->bytes += slots * pitch;
+  gm__mutex_unlock(&stock->lock);
+  gm__chunk *chunk = stock_try(stock, pitch, slots, pinned, err);
   gm__mutex_lock(&stock->lock);
-  stock->bytes -= reserved;
-  if (status) return status;
+  stock->bytes -= slots * pitch;
+  if (pinned) stock_note(stock, chunk, err);
+  if (!chunk) return err->status;
   stock->bytes += chunk->bytes;
   chunk->next = stock->chunks;
   stock->chunks = chunk;
   return GM_OK;
+}
+
+gm_status gm__stock_add(gm__stock *stock, uint64_t slot_bytes, uint32_t slots, bool pinned, gm_error *err) {
+  gm_error why = pinned ? stock->unable : (gm_error){.status = GM_OK};
+  gm_status status = why.status;
+  if (!status)
+    status = stock_add(stock, gm__stock_pitch(slot_bytes), pinned && stock->scarce ? 1 : slots, pinned, &why);
+  if (status && err) *err = why;
+  return status;
 }
 
 /* --- giving chunks back --- */
@@ -166,9 +185,9 @@ static void stock_release(gm__stock *stock, gm__chunk *chunk) {
   stock_forget(stock, chunk);
 }
 
-bool gm__stock_drop(gm__stock *stock, uint64_t since) {
+bool gm__stock_drop(gm__stock *stock, uint64_t since, bool pinned) {
   gm__chunk **at = &stock->chunks;
-  while (*at && ((*at)->used || (*at)->since > since)) at = &(*at)->next;
+  while (*at && ((*at)->used || (*at)->since > since || (pinned && !(*at)->pinned))) at = &(*at)->next;
   gm__chunk *chunk = *at;
   if (!chunk) return false;
   *at = chunk->next;
@@ -183,7 +202,7 @@ bool gm__stock_drop(gm__stock *stock, uint64_t since) {
 void gm__stock_tidy(gm__stock *stock) {
   const uint64_t now = gm__now_ns();
   gm__mutex_lock(&stock->lock);
-  while (now > stock_idle_ns && gm__stock_drop(stock, now - stock_idle_ns)) continue;
+  while (now > stock_idle_ns && gm__stock_drop(stock, now - stock_idle_ns, false)) continue;
   gm__mutex_unlock(&stock->lock);
 }
 

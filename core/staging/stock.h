@@ -35,6 +35,8 @@ typedef struct gm__stock {
   uint64_t bytes;    /* of its chunks, and of those being made */
   gm__chunk *chunks;
   gm__ring *rings;
+  gm_error unable; /* why the device can use no memory of the host's; GM_OK: it can, or was not asked */
+  bool scarce;     /* the last chunk was refused: for the next one, the system is asked for one slot */
 } gm__stock;
 
 /* The stock of a device, made if there is none. It stays until gm__stock_leave. OUT_OF_HOST_MEMORY. */
@@ -61,9 +63,9 @@ uint32_t gm__stock_room(const gm__stock *stock, uint64_t slot_bytes, uint32_t wa
  * not. OUT_OF_HOST_MEMORY; the answers of gm_host_register. REQUIRES: lock, which is given away meanwhile. */
 gm_status gm__stock_add(gm__stock *stock, uint64_t slot_bytes, uint32_t slots, bool pinned, gm_error *err);
 
-/* Gives a chunk without slots in use back to the system, if it came to rest before `since`. False: there is none.
- * REQUIRES: lock, which is given away meanwhile. */
-bool gm__stock_drop(gm__stock *stock, uint64_t since);
+/* Gives a chunk without slots in use back to the system, if it came to rest before `since`. `pinned`: only a
+ * page-locked one. False: there is none. REQUIRES: lock, which is given away meanwhile. */
+bool gm__stock_drop(gm__stock *stock, uint64_t since, bool pinned);
 
 /* Drops chunks that nobody has used for a while. */
 void gm__stock_tidy(gm__stock *stock);

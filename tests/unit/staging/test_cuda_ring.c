@@ -27,11 +27,13 @@ static gm_stream *streams[STREAMS];
 static gm_memory target; /* of the device, room for many items */
 static gm__ring *ring;
 static int slots_left = -1; /* for how many the system gives memory; -1: any number */
+static int slots_mapped;    /* for how many it was asked */
 
 void *__real_gm__mapping_new(size_t bytes);
 void *__wrap_gm__mapping_new(size_t bytes);
 void *__wrap_gm__mapping_new(size_t bytes) {
   const int slots = (int)(bytes / SLOT);
+  if (bytes % SLOT == 0) slots_mapped += slots;
   if (bytes % SLOT || slots_left < 0) return __real_gm__mapping_new(bytes);
   if (slots > slots_left) return NULL;
   slots_left -= slots;
@@ -43,6 +45,7 @@ static int begin(void **state) {
   cuda_say("reload");
   cuda_say("set LATENCY_US 0");
   slots_left = -1;
+  slots_mapped = 0;
   ring = NULL;
   return 0;
 }
@@ -59,6 +62,12 @@ static void open_device(void) {
 static void make(uint32_t slots) {
   gm_error err;
   adopt_scene_ok(gm__ring_create(device, slots, SLOT, &ring, &err), &err);
+}
+
+static void next_ring(uint32_t slots) {
+  gm_error err;
+  adopt_scene_ok(gm__ring_destroy(ring, &err), &err);
+  make(slots);
 }
 
 static int end(void **state) {
@@ -197,7 +206,14 @@ static void it_is_pageable_where_none_is_locked(void **state) {
   memset(first->host, 5, SLOT);
   send(first, 0, 0, SLOT, true);
   gm__ring_give(ring, second, NULL);
+  next_ring(16);
+  gm__ring_give(ring, take(), NULL);
+  assert_int_equal(cuda_calls("cuMemHostRegister"), 3); /* for one slot, and not for 16 */
+  assert_int_equal(figures().pinned, 0);
   cuda_say("set PINNED 0");
+  next_ring(16);
+  gm__ring_give(ring, take(), NULL);
+  assert_int_equal(figures().pinned, 1);
 }
 
 static void it_is_pageable_where_the_device_cannot(void **state) {
@@ -209,6 +225,14 @@ static void it_is_pageable_where_the_device_cannot(void **state) {
   assert_false(slot->pinned);
   assert_true(figures().why[0] != 0);
   gm__ring_give(ring, slot, NULL);
+  assert_int_equal(slots_mapped, 3); /* two that the device cannot use, and one */
+  next_ring(16);
+  gm__ring_give(ring, take(), NULL);
+  assert_true(figures().why[0] != 0);
+  assert_int_equal(slots_mapped, 3);
+  gm__ring_slot *both[] = {take(), take()};
+  assert_int_equal(slots_mapped, 18); /* it may have so many more */
+  for (int i = 0; i < 2; i++) gm__ring_give(ring, both[i], NULL);
 }
 
 static void without_host_memory_it_is_smaller_or_says_so(void **state) {

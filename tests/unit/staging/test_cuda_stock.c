@@ -231,6 +231,19 @@ static void a_driver_that_locks_no_more(void **state) {
   drop(a), drop(b);
 }
 
+/* Two rings without page-locked memory have nothing for each other. */
+static void pageable_rings_keep_their_slots(void **state) {
+  (void)state;
+  gm__ring_slot *first[8], *second[8];
+  cuda_say("set PINNED 1");
+  gm__ring *a = make(2, SLOT), *b = make(2, SLOT);
+  give_all(a, first, take_all(a, first));
+  assert_int_equal(take_all(b, second), 2);
+  assert_int_equal(figures(a).made, 2);
+  give_all(b, second, 2);
+  drop(a), drop(b);
+}
+
 static void unused_memory_goes_after_a_while(void **state) {
   (void)state;
   gm__ring_slot *slots[8];
@@ -380,6 +393,7 @@ int main(void) {
       STOCK_TEST(of_two_in_use_each_has_its_share),
       STOCK_TEST(a_slot_under_way_goes_to_nobody),
       STOCK_TEST(a_driver_that_locks_no_more),
+      STOCK_TEST(pageable_rings_keep_their_slots),
       STOCK_TEST(unused_memory_goes_after_a_while),
       STOCK_TEST(slots_lie_on_the_node_of_the_card),
       STOCK_TEST(threads_with_rings_of_their_own_share_the_bound),
