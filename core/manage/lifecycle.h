@@ -24,8 +24,8 @@ void gm__pool_listen(gm_pool *pool);
 void gm__pool_enlist(gm_pool *pool);
 void gm__pool_delist(gm_pool *pool);
 
-/* The next pool of that list (NULL: the first). *looks counts the steps, and begins with 0. After each piece of them the
- * context's lock is left and entered again. NULL: there is none. REQUIRES: context lock. */
+/* The next pool of that list (NULL: the first). *looks counts the steps, and begins with 0. After each piece of them
+ * the context's lock is left and entered again. NULL: there is none. REQUIRES: context lock. */
 gm_pool *gm__pools_walk(gm_context *ctx, gm_pool *pool, uint32_t *looks);
 
 /* Warms up a pool that was just created, as the keys say. A failure is logged: the pool works without it. */

@@ -11,6 +11,8 @@
 /* cmocka wants those above before it */
 #include <cmocka.h>
 
+#include "core/device/device.h"
+#include "core/staging/stock.h"
 #include "support/transfer_scene.h"
 
 /* --- failures and cancels: the first one wins, and resume moves the rest --- */
@@ -108,8 +110,7 @@ static void without_a_slot_it_is_busy_or_waits(void **state) {
 
 /* Two that come down and that nobody asks for hold as many slots as they may. A third one, the other way, still goes,
  * and so does each of the two. */
-static void users_of_one_ring_leave_each_other_a_slot(void **state) {
-  (void)state;
+static void three_users_of_one_ring(void) {
   gm_error err;
   const gm_transfer_params lazy = {.struct_size = sizeof lazy, .no_wait = true};
   const gm_copy copies[] = {copy_down(0, BYTES), copy_up(0, BYTES)};
@@ -122,6 +123,31 @@ static void users_of_one_ring_leave_each_other_a_slot(void **state) {
   wait_for(sleeps, GM_OK);
   release(sleeps);
   assert_memory_equal(up, down, BYTES);
+}
+
+static void users_of_one_ring_leave_each_other_a_slot(void **state) {
+  (void)state;
+  three_users_of_one_ring();
+}
+
+/* Another ring has all memory of the device but one slot. */
+static void users_of_a_ring_with_one_slot_help_each_other(void **state) {
+  (void)state;
+  gm_error err;
+  gm__ring *ring = NULL, *other = NULL;
+  gm__ring_slot *slot = NULL;
+  gm__ring_info info;
+  ok(gm__staging_open(device, &ring, &err), &err);
+  device->stock->most = SLOT;
+  ok(gm__ring_create(device, 2, SLOT, &other, &err), &err);
+  ok(gm__ring_take(other, 0, &slot, &err), &err);
+  three_users_of_one_ring();
+  gm__ring_figures(ring, &info);
+  assert_int_equal(info.made, 1);
+  assert_non_null(strstr(info.why, "staging.max_bytes"));
+  gm__ring_give(other, slot, NULL);
+  ok(gm__ring_destroy(other, &err), &err);
+  gm__staging_close(device);
 }
 
 /* --- order --- */
@@ -287,6 +313,7 @@ int main(void) {
       TRANSFER_TEST(a_transfer_that_nobody_awaits_is_released),
       TRANSFER_TEST(without_a_slot_it_is_busy_or_waits),
       TRANSFER_TEST(users_of_one_ring_leave_each_other_a_slot),
+      TRANSFER_TEST(users_of_a_ring_with_one_slot_help_each_other),
       TRANSFER_TEST(a_stream_follows_one_copy_or_all),
       TRANSFER_TEST(an_engine_records_the_copies),
       TRANSFER_TEST(pieces_that_the_engine_keeps_or_refuses),
