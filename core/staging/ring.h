@@ -36,8 +36,8 @@ typedef struct gm__ring_slot {
   uint64_t bytes;
   bool pinned; /* false: copies from and to it wait */
   gm_point point;
-  gm__ring_user *user;     /* who has it; NULL: nobody, or a user without a name */
-  struct gm__chunk *chunk; /* whose memory it is */
+  gm__ring_user *user;           /* who has it; NULL: nobody, or a user without a name */
+  struct gm__stock_chunk *chunk; /* whose memory it is */
   struct gm__ring_slot *next;
 } gm__ring_slot;
 

@@ -19,22 +19,22 @@ uint64_t gm__stock_pitch(uint64_t slot_bytes) { return gm__round_up(slot_bytes, 
 
 /* --- slots of a chunk --- */
 
-static uint32_t stock_slots(const gm__chunk *chunk) {
+static uint32_t stock_slots(const gm__stock_chunk *chunk) {
   const uint64_t slots = chunk->bytes / chunk->slot_bytes;
   return slots < GM__STOCK_SLOTS ? (uint32_t)slots : GM__STOCK_SLOTS;
 }
 
 /* A chunk without slots in use takes any size. */
-static bool stock_fits(const gm__chunk *chunk, uint64_t pitch, bool pinned) {
+static bool stock_fits(const gm__stock_chunk *chunk, uint64_t pitch, bool pinned) {
   if (chunk->pinned != pinned || chunk->bytes < pitch) return false;
   if (!chunk->used) return true;
   return chunk->slot_bytes == pitch && ~chunk->used << (GM__STOCK_SLOTS - stock_slots(chunk));
 }
 
 /* Chunks that are in use go first: so others stay whole. */
-static gm__chunk *stock_find(gm__stock *stock, uint64_t pitch, bool pinned) {
-  gm__chunk *best = NULL;
-  for (gm__chunk *chunk = stock->chunks; chunk; chunk = chunk->next) {
+static gm__stock_chunk *stock_find(gm__stock *stock, uint64_t pitch, bool pinned) {
+  gm__stock_chunk *best = NULL;
+  for (gm__stock_chunk *chunk = stock->chunks; chunk; chunk = chunk->next) {
     if (!stock_fits(chunk, pitch, pinned)) continue;
     if (chunk->used) return chunk;
     if (!best || chunk->bytes < best->bytes) best = chunk;
@@ -44,7 +44,7 @@ static gm__chunk *stock_find(gm__stock *stock, uint64_t pitch, bool pinned) {
 
 bool gm__stock_cut(gm__stock *stock, uint64_t slot_bytes, bool pinned, gm__ring_slot *slot) {
   const uint64_t pitch = gm__stock_pitch(slot_bytes);
-  gm__chunk *chunk = stock_find(stock, pitch, pinned);
+  gm__stock_chunk *chunk = stock_find(stock, pitch, pinned);
   if (!chunk) return false;
   chunk->slot_bytes = pitch;
   uint32_t index = 0;
@@ -56,7 +56,7 @@ bool gm__stock_cut(gm__stock *stock, uint64_t slot_bytes, bool pinned, gm__ring_
 
 void gm__stock_put(gm__stock *stock, gm__ring_slot *slot) {
   (void)stock;
-  gm__chunk *chunk = slot->chunk;
+  gm__stock_chunk *chunk = slot->chunk;
   chunk->used &= ~(UINT64_C(1) << ((uint64_t)(slot->host - chunk->host) / chunk->slot_bytes));
   if (!chunk->used) chunk->since = gm__now_ns();
   slot->host = NULL;
@@ -83,7 +83,7 @@ static void stock_touch_run(void *arg) {
   for (uint64_t at = 0; at < touch->bytes; at += STOCK_PAGE) touch->host[at] = 0;
 }
 
-static void stock_touch_all(const gm__chunk *chunk) {
+static void stock_touch_all(const gm__stock_chunk *chunk) {
   stock_touch touches[STOCK_TOUCHERS];
   bool started[STOCK_TOUCHERS] = {false};
   const uint64_t part = gm__round_up(chunk->bytes / STOCK_TOUCHERS, STOCK_PAGE);
@@ -101,7 +101,7 @@ static void stock_touch_all(const gm__chunk *chunk) {
   }
 }
 
-static gm_status stock_make(gm__stock *stock, gm__chunk *chunk, bool pinned, gm_error *err) {
+static gm_status stock_make(gm__stock *stock, gm__stock_chunk *chunk, bool pinned, gm_error *err) {
   chunk->pinned = pinned;
   chunk->host = gm__mapping_new((size_t)chunk->bytes);
   if (!chunk->host) {
@@ -117,13 +117,13 @@ static gm_status stock_make(gm__stock *stock, gm__chunk *chunk, bool pinned, gm_
   return status;
 }
 
-static void stock_forget(const gm__stock *stock, gm__chunk *chunk) {
+static void stock_forget(const gm__stock *stock, gm__stock_chunk *chunk) {
   gm__release(gm__context_services(stock->device->ctx), chunk, sizeof *chunk);
 }
 
 /* A chunk of so many slots, else of half as many, and so on. NULL: `err` says why not even of one. */
-static gm__chunk *stock_try(gm__stock *stock, uint64_t pitch, uint32_t slots, bool pinned, gm_error *err) {
-  gm__chunk *chunk = gm__alloc(gm__context_services(stock->device->ctx), sizeof *chunk);
+static gm__stock_chunk *stock_try(gm__stock *stock, uint64_t pitch, uint32_t slots, bool pinned, gm_error *err) {
+  gm__stock_chunk *chunk = gm__alloc(gm__context_services(stock->device->ctx), sizeof *chunk);
   gm_status status = GM_ERR_OUT_OF_HOST_MEMORY;
   if (!chunk) return gm__fail(err, status, 0, "ring", "no host memory for a chunk's record"), NULL;
   for (; slots && status != GM_ERR_DEVICE_LOST && status != GM_ERR_NOT_SUPPORTED; slots /= 2) {
@@ -146,7 +146,7 @@ static void stock_note(gm__stock *stock, bool came, const gm_error *why) {
 static gm_status stock_add(gm__stock *stock, uint64_t pitch, uint32_t slots, bool pinned, gm_error *err) {
   stock->bytes += slots * pitch;
   gm__mutex_unlock(&stock->lock);
-  gm__chunk *chunk = stock_try(stock, pitch, slots, pinned, err);
+  gm__stock_chunk *chunk = stock_try(stock, pitch, slots, pinned, err);
   gm__mutex_lock(&stock->lock);
   stock->bytes -= slots * pitch;
   if (pinned) stock_note(stock, chunk, err);
@@ -172,7 +172,7 @@ gm_status gm__stock_add(gm__stock *stock, uint64_t slot_bytes, uint32_t slots, b
 static bool stock_may_go(gm_status status) { return status == GM_OK || status == GM_ERR_DEVICE_LOST; }
 
 /* Where the device fails twice to let go, the driver may have the memory still: then it stays mapped. */
-static void stock_release(gm__stock *stock, gm__chunk *chunk) {
+static void stock_release(gm__stock *stock, gm__stock_chunk *chunk) {
   gm_status status = chunk->pinned ? GM_ERR_TIMEOUT : GM_OK;
   for (int turn = 0; turn < 2 && !stock_may_go(status); turn++) {
     status = gm_host_unregister(stock->device, chunk->host, NULL);
@@ -186,9 +186,9 @@ static void stock_release(gm__stock *stock, gm__chunk *chunk) {
 }
 
 bool gm__stock_drop(gm__stock *stock, uint64_t since, bool pinned) {
-  gm__chunk **at = &stock->chunks;
+  gm__stock_chunk **at = &stock->chunks;
   while (*at && ((*at)->used || (*at)->since > since || (pinned && !(*at)->pinned))) at = &(*at)->next;
-  gm__chunk *chunk = *at;
+  gm__stock_chunk *chunk = *at;
   if (!chunk) return false;
   *at = chunk->next;
   gm__mutex_unlock(&stock->lock);
@@ -211,7 +211,7 @@ void gm__stock_tidy(gm__stock *stock) {
 static void stock_free(gm__stock *stock, bool forked) {
   const gm_services *services = gm__context_services(stock->device->ctx);
   while (stock->chunks) {
-    gm__chunk *chunk = stock->chunks;
+    gm__stock_chunk *chunk = stock->chunks;
     stock->chunks = chunk->next;
     stock_release(stock, chunk);
   }

@@ -10,15 +10,15 @@
 
 enum { GM__STOCK_SLOTS = 64 /* of a chunk, at most */ };
 
-typedef struct gm__chunk {
+typedef struct gm__stock_chunk {
   unsigned char *host;
   uint64_t bytes;
   bool pinned;
   uint64_t slot_bytes; /* of its slots, in whole pages */
   uint64_t used;       /* a bit for each slot */
   uint64_t since;      /* when the last slot came back */
-  struct gm__chunk *next;
-} gm__chunk;
+  struct gm__stock_chunk *next;
+} gm__stock_chunk;
 
 typedef struct gm__stock {
   gm_device *device;
@@ -33,7 +33,7 @@ typedef struct gm__stock {
   gm__mutex lock;    /* guards the members below, and all rings */
   uint64_t most;     /* bytes that it may have; a ring's only slot may lie beyond */
   uint64_t bytes;    /* of its chunks, and of those being made */
-  gm__chunk *chunks;
+  gm__stock_chunk *chunks;
   gm__ring *rings;
   gm_error unable; /* why the device can use no memory of the host's; GM_OK: it can, or was not asked */
   bool scarce;     /* the last chunk was refused: for the next one, the system is asked for one slot */
