@@ -4,8 +4,14 @@
 
 #include <xxhash.h>
 
+/* XXH3 by the widest vectors of this processor. Not every libxxhash has it: NULL then. */
+extern XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void *bytes, size_t length, XXH64_hash_t seed)
+    __attribute__((weak));
+
 uint64_t gm__checksum(const void *bytes, uint64_t length, uint64_t seed) {
-  return XXH3_64bits_withSeed(length ? bytes : "", length, seed);
+  const void *at = length ? bytes : "";
+  if (XXH3_64bits_withSeed_dispatch) return XXH3_64bits_withSeed_dispatch(at, length, seed);
+  return XXH3_64bits_withSeed(at, length, seed);
 }
 
 gm__checksum_kind gm__checksum_kind_here(void) { return GM__CHECKSUM_XXH3; }

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+#ifdef GM_HAVE_XXHASH
+#include <xxhash.h>
+#endif
 
 enum { LENGTH = 300 };
 
@@ -56,12 +59,30 @@ static void test_the_seed_chains(void **state) {
   assert_true(gm__checksum(NULL, 0, 0) == gm__checksum("x", 0, 0));
 }
 
+/* Files hold these values: they are XXH3's, whichever vectors the processor has. */
+static void test_the_values_are_those_of_xxh3(void **state) {
+  (void)state;
+#ifdef GM_HAVE_XXHASH
+  static unsigned char bytes[9000];
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 7 + i / 255);
+  for (size_t length = 0; length < sizeof bytes - 3; length += length < 300 ? 1 : 61) {
+    for (uint64_t seed = 0; seed < 3; seed++) {
+      assert_true(gm__checksum(bytes + 3, length, seed << 40) == XXH3_64bits_withSeed(bytes + 3, length, seed << 40));
+    }
+  }
+  assert_int_equal(gm__checksum_kind_here(), GM__CHECKSUM_XXH3);
+#else
+  assert_int_equal(gm__checksum_kind_here(), GM__CHECKSUM_MIX);
+#endif
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_changed_bit_shows),
       cmocka_unit_test(test_every_length_of_zeros_differs),
       cmocka_unit_test(test_the_place_in_memory_does_not_matter),
       cmocka_unit_test(test_the_seed_chains),
+      cmocka_unit_test(test_the_values_are_those_of_xxh3),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* New files: every range arrives wherever it begins, and the name has the earlier file or the whole new one. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -16,7 +17,7 @@
 enum { LARGE = (3 << 20) + 77, ROOM = LARGE + 8192 };
 
 static unsigned char room[ROOM] __attribute__((aligned(4096)));
-static uint64_t direct_bytes; /* of writes at pages */
+static atomic_ullong direct_bytes; /* of writes at pages */
 
 gm_status __real_gm__side_file_write(const gm__side_file *file, uint64_t at, const void *from, uint64_t bytes,
                                      uint64_t *out_direct, gm_error *err);
@@ -25,7 +26,7 @@ gm_status __wrap_gm__side_file_write(const gm__side_file *file, uint64_t at, con
 gm_status __wrap_gm__side_file_write(const gm__side_file *file, uint64_t at, const void *from, uint64_t bytes,
                                      uint64_t *out_direct, gm_error *err) {
   const gm_status status = __real_gm__side_file_write(file, at, from, bytes, out_direct, err);
-  direct_bytes += *out_direct;
+  atomic_fetch_add(&direct_bytes, *out_direct);
   return status;
 }
 
