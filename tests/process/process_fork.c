@@ -11,7 +11,7 @@
 
 #include "gm/copy.h"
 
-enum { THREADS = 4, BYTES = 70000, BREATH = 16 };
+enum { THREADS = 4, BYTES = 70000, BREATH = 16, ROUNDS = 64 };
 
 typedef struct traffic {
   gm_context *ctx;
@@ -19,6 +19,7 @@ typedef struct traffic {
   gm_pool *pool;
   bool has_memory; /* the null backend has none to copy to */
   atomic_bool stop;
+  atomic_bool forking; /* or it will at once; afterwards a thread makes some rounds, and then the child has the cores */
   atomic_ulong rounds, failures;
 } traffic;
 
@@ -42,7 +43,14 @@ static void *traffic_thread(void *arg) {
   unsigned char value = (unsigned char)(uintptr_t)arg;
   gm_stream *stream = NULL;
   if (gm_stream_create(parent.device, &stream, NULL) != GM_OK) atomic_fetch_add(&parent.failures, 1);
+  unsigned left = ROUNDS;
   while (!atomic_load(&parent.stop)) {
+    if (atomic_load(&parent.forking)) left = ROUNDS;
+    if (left == 0) {
+      usleep(500);
+      continue;
+    }
+    left--;
     if (!traffic_round(parent.pool, stream, value++)) atomic_fetch_add(&parent.failures, 1);
     if (atomic_fetch_add(&parent.rounds, 1) % BREATH == 0) usleep(50); /* the child wants a core, too */
   }
@@ -84,9 +92,18 @@ static int child_run(void) {
   return child_start_anew();
 }
 
+/* When this returns, the traffic is in its middle. */
+static void traffic_begin(void) {
+  const unsigned long rounds = atomic_load(&parent.rounds);
+  atomic_store(&parent.forking, true);
+  while (atomic_load(&parent.rounds) < rounds + THREADS) usleep(20);
+}
+
 static int fork_once(void) {
+  traffic_begin();
   pid_t pid = fork();
   if (pid == 0) _exit(child_run());
+  atomic_store(&parent.forking, false);
   int status = 0;
   if (pid < 0 || waitpid(pid, &status, 0) != pid) return 1;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
