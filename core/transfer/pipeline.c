@@ -33,6 +33,9 @@ static gm_status pipeline_check_numbers(const gm_pipeline_params *params, const 
     return gm__bad_argument(err, op, "`depth` is %" PRIu32 ", the most are %d", params->depth, GM__PIPELINE_MOST_LANES);
   }
   if (!params->step) return gm__bad_argument(err, op, "`step` is NULL");
+  if (params->read_bytes > SIZE_MAX / 2 || params->write_bytes > SIZE_MAX / 2) {
+    return gm__bad_argument(err, op, "a piece beside a codec is larger than the host's memory can be");
+  }
   if (params->out_bytes && !params->sink) return gm__bad_argument(err, op, "`out_bytes` needs a `sink`");
   if (params->request.bytes || params->request.stream) {
     return gm__bad_argument(err, op, "`bytes` and `stream` of the request must be 0");
@@ -40,9 +43,10 @@ static gm_status pipeline_check_numbers(const gm_pipeline_params *params, const 
   return GM_OK;
 }
 
-static gm_status pipeline_check(gm_device *device, const gm_pipeline_params *params, const char *op, gm_error *err) {
+static gm_status pipeline_check(gm_device *device, gm_pipeline_params *params, const char *op, gm_error *err) {
   gm_status status = gm__device_check(device, op, err);
   if (status == GM_OK) status = pipeline_check_numbers(params, op, err);
+  if (status == GM_OK) status = gm__pipeline_check_codecs(params, op, err);
   if (status == GM_OK) status = pipeline_check_pools(params, device, op, err);
   if (status == GM_OK && params->stream) status = gm__stream_check(params->stream, op, err);
   if (status == GM_OK && params->stream && gm_stream_device(params->stream) != device) {
@@ -91,6 +95,7 @@ static gm_status pipeline_fill(gm_pipeline *pipeline, gm_error *err) {
   const uint32_t lanes = pipeline->chooses ? GM__PIPELINE_FIRST_LANES : pipeline->params.depth;
   gm_status status = pipeline_open_streams(pipeline, err);
   if (status == GM_OK) status = pipeline_make_ring(pipeline, err);
+  if (status == GM_OK) status = gm__pipeline_make_room(pipeline, err);
   for (uint32_t i = 0; i < lanes && status == GM_OK; i++) status = gm__pipeline_add_lane(pipeline, err);
   return status;
 }
@@ -149,22 +154,31 @@ static gm_status pipeline_slot(gm_pipeline *pipeline, gm__ring_slot **out, gm_er
   return gm__pipeline_fail(pipeline, GM_STAGE_STEP, pipeline->sent, status, err);
 }
 
-/* What the source put into the slot; 0 bytes at the end. */
-static gm_status pipeline_read(gm_pipeline *pipeline, gm__ring_slot *slot, uint64_t *out_bytes, gm_error *err) {
+/* How many bytes the source gave; 0 at the end. */
+static gm_status pipeline_ask_source(gm_pipeline *pipeline, void *host, uint64_t *out_bytes, gm_error *err) {
   const gm_pipeline_params *params = &pipeline->params;
   const uint64_t since = gm__now_ns();
   *out_bytes = 0;
-  gm_status status = params->source(params->user, slot->host, params->item_bytes, out_bytes);
+  const gm_status status = params->source(params->user, host, params->read_bytes, out_bytes);
   pipeline->stats.read += (double)(gm__now_ns() - since) / 1e9;
-  if (status != GM_OK) {
-    gm__fail(err, status, 0, "source", "the source failed");
-  } else if (*out_bytes > params->item_bytes) {
-    status = gm__bad_argument(err, "source", "it gave %" PRIu64 " bytes, more than %" PRIu64, *out_bytes,
-                              params->item_bytes);
+  if (status != GM_OK) return gm__fail(err, status, 0, "source", "the source failed");
+  if (*out_bytes <= params->read_bytes) return GM_OK;
+  return gm__bad_argument(err, "source", "it gave %" PRIu64 " bytes, more than %" PRIu64, *out_bytes,
+                          params->read_bytes);
+}
+
+/* What the source put into the slot, by way of the codec; 0 bytes at the end. */
+static gm_status pipeline_read(gm_pipeline *pipeline, gm__ring_slot *slot, uint64_t *out_bytes, gm_error *err) {
+  unsigned char *host = pipeline->params.in_codec ? pipeline->room : slot->host;
+  gm_pipeline_stage stage = GM_STAGE_READ;
+  gm_status status = pipeline_ask_source(pipeline, host, out_bytes, err);
+  if (status == GM_OK && *out_bytes) {
+    stage = GM_STAGE_IN_CODEC;
+    status = gm__pipeline_code_in(pipeline, host, *out_bytes, slot, out_bytes, err);
+    if (status == GM_OK) return GM_OK;
   }
-  if (status == GM_OK && *out_bytes) return GM_OK;
   gm__ring_give(pipeline->ring, slot, NULL);
-  return status == GM_OK ? GM_OK : gm__pipeline_fail(pipeline, GM_STAGE_READ, pipeline->sent, status, err);
+  return status == GM_OK ? GM_OK : gm__pipeline_fail(pipeline, stage, pipeline->sent, status, err);
 }
 
 static gm_status pipeline_run(gm_pipeline *pipeline, gm_error *err) {
@@ -187,7 +201,7 @@ static gm_status pipeline_end(gm_pipeline *pipeline, uint64_t since, gm_status s
   gm__ring_info info;
   gm__ring_figures(pipeline->ring, &info);
   pipeline->stats.seconds += (double)(gm__now_ns() - since) / 1e9;
-  pipeline->stats.host_bytes = info.bytes;
+  pipeline->stats.host_bytes = info.bytes + pipeline->room_bytes;
   memcpy(pipeline->stats.why, info.why, sizeof pipeline->stats.why);
   if (out) gm__sized_out(out, &pipeline->stats, sizeof pipeline->stats);
   if (status != GM_OK && err) *err = *mine;
@@ -231,10 +245,10 @@ static gm_status pipeline_push(gm_pipeline *pipeline, const void *host, uint64_t
     return gm__fail(err, GM_ERR_BUSY, 0, "gm_pipeline_push", "no slot is free");
   }
   if (status != GM_OK) return status;
-  const uint64_t since = gm__now_ns();
-  memcpy(slot->host, host, (size_t)bytes);
-  pipeline->stats.read += (double)(gm__now_ns() - since) / 1e9;
-  return gm__pipeline_send(pipeline, slot, bytes, err);
+  status = gm__pipeline_code_in(pipeline, host, bytes, slot, &bytes, err);
+  if (status == GM_OK) return gm__pipeline_send(pipeline, slot, bytes, err);
+  gm__ring_give(pipeline->ring, slot, NULL);
+  return gm__pipeline_fail(pipeline, GM_STAGE_IN_CODEC, pipeline->sent, status, err);
 }
 
 gm_status gm_pipeline_push(gm_pipeline *pipeline, const void *host, uint64_t bytes, uint64_t timeout_ns,
@@ -246,8 +260,8 @@ gm_status gm_pipeline_push(gm_pipeline *pipeline, const void *host, uint64_t byt
   gm_status status = pipeline_check_call(pipeline, op, &mine);
   if (!pipeline_is(pipeline)) return gm__bad_argument(err, op, "%s", mine.message);
   if (status == GM_OK && pipeline->params.source) status = gm__bad_argument(&mine, op, "the pipeline has a `source`");
-  if (status == GM_OK && (!host || !bytes || bytes > pipeline->params.item_bytes)) {
-    status = gm__bad_argument(&mine, op, "a piece has 1 to %" PRIu64 " bytes", pipeline->params.item_bytes);
+  if (status == GM_OK && (!host || !bytes || bytes > pipeline->params.read_bytes)) {
+    status = gm__bad_argument(&mine, op, "a piece has 1 to %" PRIu64 " bytes", pipeline->params.read_bytes);
   }
   if (status == GM_OK) status = pipeline_push(pipeline, host, bytes, timeout_ns, &mine);
   return pipeline_end(pipeline, since, status, &mine, NULL, err);
@@ -283,6 +297,7 @@ gm_status gm_pipeline_destroy(gm_pipeline *pipeline, gm_error *err) {
   if (status == GM_OK) status = pipeline_end_ring(pipeline, err);
   if (status != GM_OK) return status;
   pipeline_free_lanes(pipeline);
+  gm__pipeline_free_room(pipeline);
   pipeline_close_streams(pipeline);
   gm__object_end(ctx, &pipeline->head);
   return GM_OK;

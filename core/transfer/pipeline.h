@@ -31,9 +31,11 @@ typedef struct gm__pipeline_piece { /* on its way down */
 struct gm_pipeline {
   gm__object head;
   gm_device *device;
-  gm_pipeline_params params; /* with out_pool and timeout_ns filled in */
+  gm_pipeline_params params; /* with out_pool, timeout_ns, read_bytes and write_bytes filled in */
   gm__ring *ring;
-  gm__ring_user user;          /* of it */
+  gm__ring_user user;  /* of it */
+  unsigned char *room; /* before in_codec, after out_codec; a slot is on the other side. NULL: no codec needs it */
+  uint64_t room_bytes;
   gm_stream *up, *step, *down; /* NULL: the device has none */
   bool own_step;
   bool chooses; /* gm chooses the depth */
@@ -46,6 +48,25 @@ struct gm_pipeline {
   gm_pipeline_stats stats;
   atomic_bool cancelled;
 };
+
+/* --- pipeline_codec.c --- */
+
+/* Checks the codecs, and fills in how much there may be before and after them. */
+gm_status gm__pipeline_check_codecs(gm_pipeline_params *params, const char *op, gm_error *err);
+
+/* The room beside the slots, and its end. */
+gm_status gm__pipeline_make_room(gm_pipeline *pipeline, gm_error *err);
+void gm__pipeline_free_room(gm_pipeline *pipeline);
+
+/* `bytes` bytes at `from` go into the slot by in_codec, or as they are. They may lie there already. *out_bytes: what
+ * goes up. */
+gm_status gm__pipeline_code_in(gm_pipeline *pipeline, const void *from, uint64_t bytes, gm__ring_slot *slot,
+                               uint64_t *out_bytes, gm_error *err);
+
+/* The sink's bytes of a piece that came down: *host and *bytes, before and after. */
+gm_status gm__pipeline_code_out(gm_pipeline *pipeline, const void **host, uint64_t *bytes, gm_error *err);
+
+/* --- pipeline_flow.c --- */
 
 /* One more lane. Answers are those of the pools. */
 gm_status gm__pipeline_add_lane(gm_pipeline *pipeline, gm_error *err);

@@ -6,7 +6,7 @@
 #include "core/transfer/pipeline.h"
 #include "gm/copy.h"
 
-static const char *const flow_stages[] = {"", "read", "up", "step", "down", "write"};
+static const char *const flow_stages[] = {"", "read", "up", "step", "down", "write", "in_codec", "out_codec"};
 
 static double flow_seconds(uint64_t since) { return (double)(gm__now_ns() - since) / 1e9; }
 
@@ -58,21 +58,29 @@ gm_status gm__pipeline_fail(gm_pipeline *pipeline, gm_pipeline_stage stage, uint
   pipeline->stats.status = status;
   pipeline->stats.failed = stage;
   pipeline->stats.failed_item = item;
-  if (stage != GM_STAGE_DOWN && stage != GM_STAGE_WRITE) (void)gm__pipeline_drain(pipeline, NULL);
+  const bool on_its_way_out = stage == GM_STAGE_DOWN || stage == GM_STAGE_OUT_CODEC || stage == GM_STAGE_WRITE;
+  if (!on_its_way_out) (void)gm__pipeline_drain(pipeline, NULL);
   if (err) *err = pipeline->failure;
   return status;
 }
 
 /* --- down and out --- */
 
-static gm_status flow_write(gm_pipeline *pipeline, const gm__pipeline_piece *piece) {
-  const uint64_t since = gm__now_ns();
-  const gm_status status =
-      pipeline->params.sink(pipeline->params.user, piece->slot ? piece->slot->host : NULL, piece->bytes, piece->index);
-  pipeline->stats.write += flow_seconds(since);
+static gm_status flow_write(gm_pipeline *pipeline, const gm__pipeline_piece *piece, gm_pipeline_stage *stage,
+                            gm_error *err) {
+  const void *host = piece->slot ? piece->slot->host : NULL;
+  uint64_t bytes = piece->bytes;
+  *stage = GM_STAGE_OUT_CODEC;
+  gm_status status = gm__pipeline_code_out(pipeline, &host, &bytes, err);
   if (status != GM_OK) return status;
+  *stage = GM_STAGE_WRITE;
+  const uint64_t since = gm__now_ns();
+  status = pipeline->params.sink(pipeline->params.user, host, bytes, piece->index);
+  pipeline->stats.write += flow_seconds(since);
+  if (status != GM_OK) return gm__fail(err, status, 0, "sink", "the sink refused it");
   pipeline->stats.items++;
   pipeline->stats.down_bytes += piece->bytes;
+  pipeline->stats.written_bytes += bytes;
   return GM_OK;
 }
 
@@ -99,11 +107,7 @@ static gm_status flow_land(gm_pipeline *pipeline, uint64_t timeout_ns, gm_error 
   gm_status status = flow_wait(pipeline, &piece->came, timeout_ns, err);
   if (status == GM_ERR_TIMEOUT) return status;
   gm_pipeline_stage stage = GM_STAGE_DOWN;
-  if (status == GM_OK) {
-    stage = GM_STAGE_WRITE;
-    status = flow_write(pipeline, piece);
-    if (status != GM_OK) gm__fail(err, status, 0, "sink", "the sink refused it");
-  }
+  if (status == GM_OK) status = flow_write(pipeline, piece, &stage, err);
   flow_drop(pipeline);
   return status == GM_OK ? GM_OK : gm__pipeline_fail(pipeline, stage, index, status, err);
 }

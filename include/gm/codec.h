@@ -31,6 +31,9 @@ GM_BEGIN_DECLS
 typedef gm_status (*gm_codec_run)(void *user, const void *from, uint64_t bytes, void *to, uint64_t capacity,
                                   uint64_t *out_bytes, gm_error *err);
 
+/* The two directions of a codec. */
+typedef enum gm_codec_way { GM_CODEC_ENCODE = 0, GM_CODEC_DECODE = 1 } gm_codec_way;
+
 /* A codec. A program fills one for its own. gm borrows it, with all that it points to, for each call that gets it. */
 typedef struct gm_codec {
   uint32_t struct_size;

@@ -1,6 +1,7 @@
 /* Pipelines: data that comes piece by piece goes through a device, and its results come back. Each piece is read, goes
  * up, is worked on (step), comes down, and is written. Several pieces are on their way at a time: the device works on
- * one, the next goes up, and the last comes down.
+ * one, the next goes up, and the last comes down. A codec may change a piece on the host, before it goes up and after
+ * it came down.
  *
  * The program reads, steps and writes by callbacks, on the thread that calls gm_pipeline_run, _push or _flush. A step
  * only submits its work. The program's state between steps stays in blocks of its own on the device.
@@ -11,6 +12,7 @@
 #ifndef GM_PIPELINE_H
 #define GM_PIPELINE_H
 
+#include "gm/codec.h"
 #include "gm/pool.h"
 #include "gm/request.h"
 
@@ -22,7 +24,7 @@ typedef struct gm_pipeline gm_pipeline;
 /* One piece, for `step`. gm alone makes one: later versions add members at its end. */
 typedef struct gm_pipeline_item {
   uint64_t index;     /* 0 for the first piece of the pipeline */
-  uint64_t bytes;     /* of input: what `source` gave */
+  uint64_t bytes;     /* of input: what `source` gave; with in_codec, what that made of it */
   uint64_t out_bytes; /* of output; gm_pipeline_params.out_bytes before `step`, which may lower it */
   gm_block in;        /* the input, at its first byte; of in_pool */
   gm_block out;       /* where the output goes; of out_pool. All zero where the pipeline has no output */
@@ -36,8 +38,8 @@ typedef struct gm_pipeline_params {
   uint32_t struct_size;
   uint32_t depth;      /* pieces on the device at a time, 1 to 16. 0: gm begins with 3, and adds some while the device
                           has nothing to do */
-  uint64_t item_bytes; /* > 0; the most bytes of a piece of input */
-  uint64_t out_bytes;  /* the most bytes of a piece of output; 0: nothing comes down */
+  uint64_t item_bytes; /* > 0; the most bytes of a piece of input on the device */
+  uint64_t out_bytes;  /* the most bytes of a piece of output on the device; 0: nothing comes down */
   gm_pool *in_pool;    /* of the pipeline's device */
   gm_pool *out_pool;   /* of the same device; NULL: in_pool */
   gm_request request;  /* for every block; `bytes` and `stream` must be 0; GM_INSERT_WAIT is implied */
@@ -53,6 +55,16 @@ typedef struct gm_pipeline_params {
    */
   gm_status (*sink)(void *user, const void *host, uint64_t bytes, uint64_t index);
   void *user; /* of the three callbacks. They must not throw, nor call this pipeline but for gm_pipeline_cancel */
+
+  /* Codecs, borrowed until the pipeline is destroyed. They run on the thread of the callbacks. `in_codec` changes what
+   * `source` gave or the program pushed, into a slot; its result goes up. `out_codec` changes what came down; its
+   * result is what `sink` gets. A piece without output does not go through it. NULL: the bytes stay as they are. */
+  const gm_codec *in_codec;
+  const gm_codec *out_codec;
+  gm_codec_way in_way, out_way;
+  uint64_t read_bytes;  /* needed with in_codec: the most bytes of a piece before it. Encoded they must fit in
+                           item_bytes: gm_codec_most tells */
+  uint64_t write_bytes; /* of out_codec: the most bytes of a piece after it. 0, with ENCODE: what gm_codec_most tells */
 } gm_pipeline_params;
 
 typedef enum gm_pipeline_stage {
@@ -61,7 +73,9 @@ typedef enum gm_pipeline_stage {
   GM_STAGE_UP = 2,
   GM_STAGE_STEP = 3,
   GM_STAGE_DOWN = 4,
-  GM_STAGE_WRITE = 5
+  GM_STAGE_WRITE = 5,
+  GM_STAGE_IN_CODEC = 6, /* between READ and UP */
+  GM_STAGE_OUT_CODEC = 7 /* between DOWN and WRITE */
 } gm_pipeline_stage;
 
 /* What a pipeline did since it was made. Times are seconds of the calling thread, by the system's steady clock. */
@@ -73,20 +87,25 @@ typedef struct gm_pipeline_stats {
   uint64_t failed_item;     /* the piece of the first failure */
   uint64_t items;           /* pieces that went through all stages */
   uint64_t up_bytes;        /* that were submitted to go up */
-  uint64_t down_bytes;      /* that came down, and were written */
-  uint64_t host_bytes;      /* of the slots */
+  uint64_t down_bytes;      /* that came down, of pieces that were written */
+  uint64_t host_bytes;      /* of the slots, and of the room that codecs need beside them */
   double read;              /* in `source`, and in copies of gm_pipeline_push */
   double step;              /* in `step` */
   double write;             /* in `sink` */
   double stalled;           /* waiting for a slot, or for a piece to come down */
   double seconds;           /* in calls of this pipeline, whole */
   char why[256];            /* why the slots are fewer, or not page-locked; "": they are as wanted */
+  uint64_t read_bytes;      /* that `source` gave, or the program pushed: before in_codec */
+  uint64_t written_bytes;   /* that `sink` took: after out_codec */
+  double in_codec;          /* in in_codec */
+  double out_codec;         /* in out_codec */
 } gm_pipeline_stats;
 
 /* Makes a pipeline: its blocks, its streams, and a ring that is empty until the first piece. The caller destroys *out.
  *
- * Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, those of gm_explain for the blocks, and those of gm_stream_create.
- * NOT_SUPPORTED: gm may make no stream on the device, and there is no `stream`. FORKED. */
+ * Errors: INVALID_ARGUMENT: also for a codec without a name or a hook, and for a room that its results do not fit in.
+ * OVER_LIMIT: a codec cannot encode pieces so large. OUT_OF_HOST_MEMORY. Those of gm_explain for the blocks, and those
+ * of gm_stream_create. NOT_SUPPORTED: gm may make no stream on the device, and there is no `stream`. FORKED. */
 GM_API gm_status gm_pipeline_create(gm_device *device, const gm_pipeline_params *params, gm_pipeline **out,
                                     gm_error *err);
 
@@ -95,15 +114,17 @@ GM_API gm_status gm_pipeline_create(gm_device *device, const gm_pipeline_params 
  *
  * After a failure the pieces that were on the device still come down and are written, in order, up to the piece that
  * failed. Then the pipeline is at its end: every later call answers the same status. The message names stage and piece.
+ * That of a codec also names the byte of the source or of the output at which its piece begins.
  *
- * Errors: those of the callbacks, of gm_block_write, gm_block_read and gm_stream_wait. INVALID_ARGUMENT: there is no
+ * Errors: those of the callbacks, of gm_codec_encode and gm_codec_decode, of gm_block_write, gm_block_read and
+ * gm_stream_wait. FORMAT also: a piece has no bytes left after in_codec. INVALID_ARGUMENT: there is no
  * `source`; it gave more than `most`; `step` raised out_bytes. TIMEOUT: see timeout_ns. CANCELLED. FORKED. */
 GM_API gm_status gm_pipeline_run(gm_pipeline *pipeline, gm_pipeline_stats *out, gm_error *err);
 
-/* Sends one piece of `bytes` (at most item_bytes) on its way. gm copies it, so `host` is the caller's again on return.
- * BUSY: timeout_ns is 0 and no slot is free. TIMEOUT: none came free in so many nanoseconds. Then nothing was sent, and
- * the call may be repeated. UINT64_MAX waits without limit. Other errors: as gm_pipeline_run. INVALID_ARGUMENT: the
- * pipeline has a `source`, or `bytes` is 0 or too large. */
+/* Sends one piece of `bytes` (at most item_bytes; with in_codec, read_bytes) on its way. gm copies it, so `host` is the
+ * caller's again on return. BUSY: timeout_ns is 0 and no slot is free. TIMEOUT: none came free in so many nanoseconds.
+ * Then nothing was sent, and the call may be repeated. UINT64_MAX waits without limit. Other errors: as
+ * gm_pipeline_run. INVALID_ARGUMENT: the pipeline has a `source`, or `bytes` is 0 or too large. */
 GM_API gm_status gm_pipeline_push(gm_pipeline *pipeline, const void *host, uint64_t bytes, uint64_t timeout_ns,
                                   gm_error *err);
 
