@@ -29,10 +29,18 @@ typedef struct piece {
 static piece input[PIECES], seen[PIECES], output[PIECES]; /* of the source, on the device, of the sink */
 static int inputs, read, stepped, written;
 
+enum { CANCEL_NOWHERE, CANCEL_READ, CANCEL_IN_CODEC, CANCEL_STEP, CANCEL_OUT_CODEC, CANCEL_WRITE, CANCEL_ENDS };
+static int cancel_in; /* the callback that cancels at its fifth call */
+
+static void may_cancel(int where, int call) {
+  if (cancel_in == where && call == 4) gm_pipeline_cancel(pipeline);
+}
+
 static gm_status read_piece(void *user, void *host, uint64_t most, uint64_t *out_bytes) {
   (void)user;
   if (read == inputs) return GM_OK;
   assert_int_equal(most, params.read_bytes ? params.read_bytes : params.item_bytes);
+  may_cancel(CANCEL_READ, read);
   memcpy(host, input[read].bytes, (size_t)input[read].count);
   *out_bytes = input[read++].count;
   return GM_OK;
@@ -45,6 +53,7 @@ static gm_status step_piece(void *user, gm_pipeline_item *item, gm_error *err) {
   if (item->stream && gm_stream_sync(item->stream, err) != GM_OK) return err->status;
   assert_in_range(item->bytes, 1, params.item_bytes);
   assert_int_equal(item->index, stepped);
+  may_cancel(CANCEL_STEP, stepped);
   seen[stepped].count = item->bytes;
   memcpy(seen[stepped++].bytes, in, (size_t)item->bytes);
   if (!params.out_bytes) return GM_OK;
@@ -57,6 +66,7 @@ static gm_status write_piece(void *user, const void *host, uint64_t bytes, uint6
   (void)user;
   assert_int_equal(index, written);
   assert_in_range(bytes, 0, ROOM);
+  may_cancel(CANCEL_WRITE, written);
   if (bytes) memcpy(output[written].bytes, host, (size_t)bytes);
   output[written++].count = bytes;
   return GM_OK;
@@ -66,7 +76,7 @@ static gm_status write_piece(void *user, const void *host, uint64_t bytes, uint6
 
 static struct {
   gm_status answer; /* of its hooks, for the piece `at` */
-  int at, calls;
+  int at, calls, encoded, decoded;
   uint64_t says; /* how many bytes it says that it wrote; 0: the truth */
 } own;
 
@@ -88,6 +98,7 @@ static gm_status own_encode(void *user, const void *from, uint64_t bytes, void *
   unsigned char *put = to;
   assert_ptr_equal(user, &own);
   assert_true(capacity > bytes);
+  may_cancel(CANCEL_IN_CODEC, own.encoded++);
   put[0] = 0x77;
   for (uint64_t i = 0; i < bytes; i++) put[i + 1] = ((const unsigned char *)from)[i] ^ 0x3c;
   return own_answer(bytes + 1, out_bytes, err);
@@ -97,6 +108,7 @@ static gm_status own_decode(void *user, const void *from, uint64_t bytes, void *
                             uint64_t *out_bytes, gm_error *err) {
   const unsigned char *at = from;
   assert_ptr_equal(user, &own);
+  may_cancel(CANCEL_OUT_CODEC, own.decoded++);
   if (!bytes || at[0] != 0x77 || bytes - 1 > capacity) return GM_ERR_FORMAT; /* without a word */
   for (uint64_t i = 0; i + 1 < bytes; i++) ((unsigned char *)to)[i] = at[i + 1] ^ 0x3c;
   return own_answer(bytes - 1, out_bytes, err);
@@ -122,6 +134,7 @@ static int begin(void **state) {
   memset(&own, 0, sizeof own);
   own.at = -1;
   inputs = PIECES;
+  cancel_in = CANCEL_NOWHERE;
   read = stepped = written = 0;
   return 0;
 }
@@ -393,6 +406,36 @@ static void the_way_out_fails(void **state) {
   assert_int_equal(output[3].count, 0);
 }
 
+/* Wherever it is cancelled, that piece still goes through all stages, with those before it, and no further one is read.
+ */
+static void it_is_cancelled_in_every_stage(void **state) {
+  (void)state;
+  gm_error err;
+  plain_input();
+  params.in_codec = params.out_codec = &own_codec;
+  params.out_way = GM_CODEC_DECODE;
+  params.depth = 3;
+  params.read_bytes = params.write_bytes = PLAIN;
+  params.item_bytes = params.out_bytes = PLAIN + 1;
+  params.sink = write_piece;
+  for (cancel_in = CANCEL_READ; cancel_in < CANCEL_ENDS; cancel_in++) {
+    gm_pipeline_stats stats = {.struct_size = sizeof stats};
+    adopt_scene_ok(gm_pipeline_create(device, &params, &pipeline, &err), &err);
+    assert_int_equal(gm_pipeline_run(pipeline, &stats, &err), GM_ERR_CANCELLED);
+    assert_int_equal(stats.failed, GM_STAGE_NONE);
+    assert_in_range(read, 5, cancel_in < CANCEL_OUT_CODEC ? 5 : 5 + 3);
+    assert_int_equal(written, read);
+    assert_int_equal(stats.items, read);
+    for (int i = 0; i < written; i++) same(&output[i], i == 5 ? &(piece){.count = 0} : &input[i], i);
+    assert_int_equal(gm_pipeline_run(pipeline, NULL, &err), GM_ERR_CANCELLED);
+    assert_int_equal(gm_pipeline_push(pipeline, input[0].bytes, PLAIN, 0, &err), GM_ERR_CANCELLED);
+    assert_int_equal(read, written);
+    adopt_scene_ok(gm_pipeline_destroy(pipeline, &err), &err);
+    pipeline = NULL;
+    read = stepped = written = own.encoded = own.decoded = 0;
+  }
+}
+
 static void refuse(gm_status status, const char *word) {
   gm_error err;
   assert_int_equal(gm_pipeline_create(device, &params, &pipeline, &err), status);
@@ -446,6 +489,7 @@ int main(void) {
       CODEC_TEST(a_piece_of_nothing_is_refused),
       CODEC_TEST(the_programs_codec_lies_or_fails),
       CODEC_TEST(the_way_out_fails),
+      CODEC_TEST(it_is_cancelled_in_every_stage),
       CODEC_TEST(wrong_parameters),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
