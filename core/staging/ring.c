@@ -176,8 +176,7 @@ static bool ring_first(gm__ring *ring, gm__ring_slot *slot, bool refused, gm_err
   }
   if (lock && why->status == GM_ERR_DEVICE_LOST) return false;
   if (!gm__stock_cut(stock, ring->slot_bytes, false, slot)) {
-    gm_error *none = why->status ? NULL : why; /* it says already why there is no other memory */
-    if (gm__stock_add(stock, ring->slot_bytes, 1, false, none)) return false;
+    if (gm__stock_add(stock, ring->slot_bytes, 1, false, why)) return false;
     gm__stock_cut(stock, ring->slot_bytes, false, slot);
   }
   return ring->pageable = true;
