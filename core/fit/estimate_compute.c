@@ -149,6 +149,8 @@ uint64_t gm__compute_host_inputs(const gm__shape *shape) {
   uint64_t row = compute_padded(compute_row(shape));
   bool adds_positions = shape->encoder_only || (shape->row && shape->row->added_positions);
   uint64_t bytes = (adds_positions ? 3 : 2) * row + compute_ids(shape);
+  /* The embeddings come late, into the place of inputs that are read by then. */
+  if (shape->traits->adapters) bytes += 3 * compute_padded(4 * shape->tokens) - 2 * row;
   bytes += compute_padded(4 * shape->tokens * shape->layers * shape->layer_embedding);
   if (shape->recurrent) return bytes;
   if (shape->uncached) return bytes + compute_padded(compute_masks(shape));
@@ -302,6 +304,7 @@ gm_status gm__compute_estimate(const gm_services *services, const gm__shape *sha
   if (shape->row) status = compute_orders(services, shape, on_host, on_host ? &out->host : &out->device, err);
   if (status != GM_OK) return status;
   if (!on_host) compute_widen(&out->host, inputs, 100, 100);
+  if (!on_host && shape->traits->adapters) out->host.high = gm__add_sat(out->host.high, compute_row(shape));
   if (!shape->row && (!shape->mla || shape->mixes)) compute_unknown(shape, out);
   compute_sequences(shape, on_host, out);
   compute_grow(shape, on_host, out);

@@ -25,10 +25,17 @@ static bool attend_rotates(const gm__op_walker *self) {
   return !row->rope_step || (self->layer + 1) % row->rope_step != 0;
 }
 
+/* Part of a fused projection, made contiguous for its adapters. */
+static gm__op_tensor attend_part(gm__op_walker *self, gm__op_tensor input, uint64_t bytes) {
+  if (!self->row->adapters) return input;
+  return gm__op_multiply(self, gm__op_read(self, bytes, input, 0), self->normed, bytes, self->shape->tokens);
+}
+
 static gm__op_tensor attend_query_or_key(gm__op_walker *self, gm__op_tensor input, uint64_t bytes, bool is_query) {
   const bool rotates = attend_rotates(self), fused = self->row->fused_qkv;
   const bool joined = is_query && self->row->joined_gate;
-  gm__op_tensor projected = fused ? input : gm__op_read(self, joined ? 2 * bytes : bytes, input, 0);
+  gm__op_tensor projected =
+      fused ? attend_part(self, input, bytes) : gm__op_read(self, joined ? 2 * bytes : bytes, input, 0);
   if (joined) self->joined = projected;
   gm__op_tensor placed = attend_place(self, projected, bytes, rotates);
   if (is_query && !rotates && self->temperature) placed = gm__op_read(self, bytes, placed, self->temperature);
@@ -37,9 +44,10 @@ static gm__op_tensor attend_query_or_key(gm__op_walker *self, gm__op_tensor inpu
 
 static gm__op_tensor attend_value(gm__op_walker *self, gm__op_tensor input) {
   bool fused = self->row->fused_qkv;
-  gm__op_tensor projected = fused ? input : gm__op_read(self, self->value_bytes, input, 0);
+  gm__op_tensor projected =
+      fused ? attend_part(self, input, self->value_bytes) : gm__op_read(self, self->value_bytes, input, 0);
   if (self->row->value_norm) projected = gm__op_read(self, self->value_bytes, projected, 0);
-  return attend_turn(self, projected, self->value_bytes, self->cache->value_rotation, fused);
+  return attend_turn(self, projected, self->value_bytes, self->cache->value_rotation, fused && !self->row->adapters);
 }
 
 /* Narrow matrices first. Small tensors alone depend on their width, taken as a quarter of the residual stream's. The
@@ -60,6 +68,7 @@ static void attend_low_rank(gm__op_walker *self, gm__op_tensor input) {
 static void attend_projections(gm__op_walker *self, gm__op_tensor input) {
   const bool key_first = self->shape->window_cells > 0;
   uint64_t all = self->query_bytes + self->key_bytes + self->value_bytes;
+  self->normed = input;
   if (self->row->fused_qkv) input = gm__op_read(self, all, input, 0);
   self->query = attend_query_or_key(self, input, self->query_bytes, true);
   self->key = self->value = 0;
@@ -94,6 +103,31 @@ static gm__op_tensor attend_scores(gm__op_walker *self) {
   return gm__op_read(self, self->result_bytes, weighted, 0);
 }
 
+gm__op_tensor gm__op_look(gm__op_walker *self, uint64_t copies) {
+  return self->shape->flash ? attend_flash(self, copies) : attend_scores(self);
+}
+
+static void attend_keep(gm__op_walker *self) {
+  if (self->key) gm__op_read(self, 0, self->key, self->cache->key_index);
+  if (self->value) gm__op_read(self, 0, self->value, self->cache->value_index);
+}
+
+/* A number for each token, as a head. */
+static gm__op_tensor attend_signal(gm__op_walker *self, gm__op_tensor input, uint64_t bytes, gm__op_tensor matrix) {
+  gm__op_tensor padded = gm__op_read(self, bytes, input, 0);
+  return matrix ? gm__op_read(self, bytes, padded, matrix) : padded;
+}
+
+void gm__op_choose_adapters(gm__op_walker *self, const gm__op_tensor *signals) {
+  const gm__op_cache *cache = self->cache;
+  self->query = attend_signal(self, signals[0], self->query_bytes, cache->key_rotation);
+  self->value = attend_signal(self, signals[1], self->value_bytes, cache->value_rotation);
+  self->key = attend_signal(self, signals[2], self->key_bytes, cache->key_rotation);
+  attend_keep(self);
+  self->routed = gm__op_look(self, 0);
+  if (cache->value_rotation) self->routed = gm__op_read(self, self->result_bytes, self->routed, cache->value_rotation);
+}
+
 gm__op_tensor gm__op_attend(gm__op_walker *self, gm__op_tensor input) {
   if (self->kind->flags & GM_LAYER_COMPRESSED) return gm__op_attend_compressed(self, input);
   gm__op_sparse_key(self, input);
@@ -102,12 +136,11 @@ gm__op_tensor gm__op_attend(gm__op_walker *self, gm__op_tensor input) {
   } else {
     attend_projections(self, input);
   }
-  if (self->key) gm__op_read(self, 0, self->key, self->cache->key_index);
-  if (self->value) gm__op_read(self, 0, self->value, self->cache->value_index);
+  attend_keep(self);
   const uint64_t copies = self->on_host ? 0 : self->cache->cells * self->shape->streams * attend_copies(self);
   gm__op_tensor sparse = gm__op_attend_sparse(self, input, copies);
   if (sparse) return sparse;
-  return self->shape->flash ? attend_flash(self, copies) : attend_scores(self);
+  return gm__op_look(self, copies);
 }
 
 /* One factor for each element or for each head. A result of flash attention is seen through a view. */
@@ -125,5 +158,5 @@ gm__op_tensor gm__op_project(gm__op_walker *self, gm__op_tensor result, gm__op_t
   if (self->cache->value_rotation) result = gm__op_read(self, bytes, result, self->cache->value_rotation);
   if (self->row->gate) result = attend_gate(self, result, input);
   if (self->row->result_norm && self->shape->flash) result = gm__op_read(self, bytes, result, 0);
-  return gm__op_read(self, self->row_bytes * self->shape->tokens, result, 0);
+  return gm__op_multiply(self, 0, result, self->row_bytes * self->shape->tokens, self->shape->tokens);
 }

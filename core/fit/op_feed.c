@@ -7,6 +7,10 @@ static gm__op_tensor feed_dense(gm__op_walker *self, gm__op_tensor input, uint64
   if (self->row->fused_gate) {
     inner = gm__op_read(self, 2 * bytes, input, 0);
     inner = gm__op_read(self, bytes, inner, 0);
+  } else if (self->row->adapters) {
+    gm__op_tensor gate = gm__op_multiply(self, 0, input, bytes, tokens);
+    inner = gm__op_multiply(self, 0, input, bytes, tokens);
+    inner = GM__OP(self, bytes, .over = {gate, inner});
   } else if (self->row->plain) {
     inner = gm__op_read(self, bytes, input, 0);
   } else {
@@ -14,7 +18,7 @@ static gm__op_tensor feed_dense(gm__op_walker *self, gm__op_tensor input, uint64
     inner = gm__op_read(self, bytes, input, 0);
     inner = gm__op_read(self, bytes, gate, inner);
   }
-  return gm__op_read(self, self->row_bytes * tokens, inner, 0);
+  return gm__op_multiply(self, 0, inner, self->row_bytes * tokens, tokens);
 }
 
 /* The weights of the chosen experts. */

@@ -70,6 +70,7 @@ typedef struct gm__op_row {
   gm__op_gate gate;
   gm__op_mixer mixer;
   bool repeated_keys; /* ... whose queries and keys are repeated for all heads of the state */
+  bool adapters;      /* each matrix has small ones beside it, which a layer of one head chooses for each token */
   bool joined_gate;   /* queries and the gate are one projection */
   bool result_norm;   /* the result of attention has a norm before its projection */
   bool sections;      /* a token has four positions, as those of pictures have */

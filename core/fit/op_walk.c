@@ -78,6 +78,31 @@ static void walk_embedding(gm__op_walker *self, gm__op_tensor embedding, gm__op_
   if (self->row->embedding_skip) self->embedding = self->residual;
 }
 
+static void walk_take_layer(gm__op_walker *self, uint64_t layer) {
+  const gm__shape *shape = self->shape;
+  const gm_layer_kind *kind = gm__shape_layer(shape, layer);
+  self->layer = layer;
+  self->kind = kind;
+  self->width = kind->flags & GM_LAYER_EXPERTS ? kind->expert_intermediate : kind->intermediate;
+  if (self->row->halved) self->width /= 2;
+  self->cache = &self->caches[gm__shape_has_window(shape, layer) ? 1 : 0];
+  self->query_bytes = 4 * shape->tokens * kind->heads * gm__layer_query_size(kind);
+  self->key_bytes = 4 * shape->tokens * kind->kv_heads * kind->key_size;
+  self->value_bytes = 4 * shape->tokens * kind->kv_heads * kind->value_size;
+  self->result_bytes = 4 * shape->tokens * kind->heads * gm__layer_result_size(kind);
+}
+
+/* The layer that chooses adapters reads inputs of its own, and runs before the embeddings are looked up. */
+static void walk_adapters(gm__op_walker *self) {
+  const uint64_t bytes = 4 * self->shape->tokens;
+  gm__op_tensor signals[3];
+  if (!self->row->adapters) return;
+  for (int i = 0; i < 3; i++) signals[i] = gm__op_read(self, bytes, 0, 0);
+  walk_caches(self);
+  walk_take_layer(self, self->shape->layers - 1);
+  gm__op_choose_adapters(self, signals);
+}
+
 /* The device gets copies of the embeddings' rows; the host has tokens, and a tensor for embeddings that nobody reads.
  */
 static void walk_inputs(gm__op_walker *self) {
@@ -90,6 +115,7 @@ static void walk_inputs(gm__op_walker *self) {
   if (first) self->sequences = gm__op_read(self, 4 * shape->sequences, 0, 0);
   const uint64_t layers = 4 * shape->tokens * shape->layers * shape->layer_embedding;
   if (layers) self->layer_copies = gm__op_read(self, layers, 0, 0);
+  walk_adapters(self);
   gm__op_tensor embedding = gm__op_read(self, all, 0, 0), position_rows = 0;
   if (self->row->mixer && !first) self->sequences = gm__op_read(self, 4 * shape->sequences, 0, 0);
   bool adds = self->row->added_positions, has_none = gm__op_row_has_no_positions(self->row, shape->layers);
@@ -97,7 +123,7 @@ static void walk_inputs(gm__op_walker *self) {
   if (!has_none && (!adds || self->on_host))
     self->positions = gm__op_read(self, (self->row->sections ? 16 : 4) * shape->tokens, 0, 0);
   walk_index_inputs(self);
-  walk_caches(self);
+  if (!self->row->adapters) walk_caches(self);
   gm__op_sparse_inputs(self);
   if (!self->row->no_choice) self->wanted = gm__op_read(self, 4 * shape->outputs, 0, 0);
   walk_decays(self);
@@ -300,20 +326,6 @@ static void walk_parallel(gm__op_walker *self, bool reduces) {
   self->residual = GM__OP(self, bytes, .over = {inner, self->residual});
 }
 
-static void walk_take_layer(gm__op_walker *self, uint64_t layer) {
-  const gm__shape *shape = self->shape;
-  const gm_layer_kind *kind = gm__shape_layer(shape, layer);
-  self->layer = layer;
-  self->kind = kind;
-  self->width = kind->flags & GM_LAYER_EXPERTS ? kind->expert_intermediate : kind->intermediate;
-  if (self->row->halved) self->width /= 2;
-  self->cache = &self->caches[gm__shape_has_window(shape, layer) ? 1 : 0];
-  self->query_bytes = 4 * shape->tokens * kind->heads * gm__layer_query_size(kind);
-  self->key_bytes = 4 * shape->tokens * kind->kv_heads * kind->key_size;
-  self->value_bytes = 4 * shape->tokens * kind->kv_heads * kind->value_size;
-  self->result_bytes = 4 * shape->tokens * kind->heads * gm__layer_result_size(kind);
-}
-
 static void walk_streams_merge(gm__op_walker *self) {
   const uint64_t row = self->row_bytes * self->shape->tokens, others = row * (self->row->streams - 1);
   gm__op_tensor rest = gm__op_read(self, others, self->residual, 0);
@@ -328,7 +340,7 @@ static void walk_layers(gm__op_walker *self) {
   const gm__op_row *row = self->row;
   if (row->streams) walk_streams_begin(self);
   if (walk_gathers_first(self)) gm__op_gather(self, 0);
-  const uint64_t layers = gm__shape_walked(shape);
+  const uint64_t layers = gm__shape_walked(shape) - (row->adapters ? 1 : 0);
   for (uint64_t layer = 0; layer < layers; layer++) {
     const bool reduces = layer + 1 == layers && !row->outputs_at_end && !row->outputs_normed && !row->no_choice;
     walk_take_layer(self, layer);

@@ -39,6 +39,8 @@ typedef struct gm__op_walker {
   uint64_t query_bytes, key_bytes, value_bytes, result_bytes; /* of all tokens */
   gm__op_tensor query, key, value;                            /* as attention gets them */
   gm__op_tensor joined;                                       /* queries and their gate */
+  gm__op_tensor normed;                                       /* what the projections of attention read */
+  gm__op_tensor routed, adapters;                             /* what chooses adapters, and their numbers */
   gm__op_tensor chosen, weights;                              /* experts: their numbers, and what they count */
 } gm__op_walker;
 
@@ -63,6 +65,17 @@ gm__op_tensor gm__op_attend_compressed(gm__op_walker *self, gm__op_tensor input)
 void gm__op_sparse_inputs(gm__op_walker *self);
 void gm__op_sparse_key(gm__op_walker *self, gm__op_tensor input);
 gm__op_tensor gm__op_attend_sparse(gm__op_walker *self, gm__op_tensor input, uint64_t copies);
+
+/* Attention with the walker's query, key and value alone. */
+gm__op_tensor gm__op_look(gm__op_walker *self, uint64_t copies);
+
+/* The layer that chooses adapters; it comes first. `signals`: its inputs for query, value and key. */
+void gm__op_choose_adapters(gm__op_walker *self, const gm__op_tensor *signals);
+
+/* A matrix, with its adapters where the model has them. `wide` are the bytes of the result; `made`: what the matrix
+ * itself has made, or 0. */
+gm__op_tensor gm__op_multiply(gm__op_walker *self, gm__op_tensor made, gm__op_tensor input, uint64_t wide,
+                              uint64_t tokens);
 
 /* The gate on that result, and its projection. */
 gm__op_tensor gm__op_project(gm__op_walker *self, gm__op_tensor result, gm__op_tensor input);

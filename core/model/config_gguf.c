@@ -58,6 +58,9 @@ static const char *const gguf_keys[GM__DIM_FIELDS] = {
     [GM__DIM_WKV_HEAD] = "wkv.head_size",
     [GM__DIM_TOKEN_SHIFT] = "token_shift_count",
     [GM__DIM_INDEXER_TOP] = "attention.indexer.top_k",
+    [GM__DIM_WINDOW_KV_RANK] = "attention.kv_lora_rank_swa",
+    [GM__DIM_WINDOW_MLA_HEAD_SIZE] = "attention.key_length_mla_swa",
+    [GM__DIM_WINDOW_MLA_VALUE_SIZE] = "attention.value_length_mla_swa",
     [GM__DIM_INDEXER_BLOCK] = "attention.indexer.block_size",
 };
 

@@ -62,11 +62,14 @@ typedef enum gm__dimension {
   GM__DIM_FORWARD_ADJUSTED,
   GM__DIM_Q_LORA_RANK,
   GM__DIM_FORWARD_MULTIPLE,
-  GM__DIM_KDA_HEAD,      /* recurrent, gated delta attention: width of a head */
-  GM__DIM_WKV_HEAD,      /* recurrent, RWKV: width of a head */
-  GM__DIM_TOKEN_SHIFT,   /* RWKV: rows that a layer remembers */
-  GM__DIM_PER_LAYER,     /* width of embeddings that each layer has of its own */
-  GM__DIM_INDEXER_TOP,   /* positions that an indexer chooses; 0: there is none */
+  GM__DIM_KDA_HEAD,       /* recurrent, gated delta attention: width of a head */
+  GM__DIM_WKV_HEAD,       /* recurrent, RWKV: width of a head */
+  GM__DIM_TOKEN_SHIFT,    /* RWKV: rows that a layer remembers */
+  GM__DIM_PER_LAYER,      /* width of embeddings that each layer has of its own */
+  GM__DIM_INDEXER_TOP,    /* positions that an indexer chooses; 0: there is none */
+  GM__DIM_WINDOW_KV_RANK, /* compressed layers with a window; likewise below */
+  GM__DIM_WINDOW_MLA_HEAD_SIZE,
+  GM__DIM_WINDOW_MLA_VALUE_SIZE,
   GM__DIM_INDEXER_BLOCK, /* ... which it chooses so many at a time */
   GM__DIM_FIELDS
 } gm__dimension;

@@ -114,33 +114,38 @@ static bool layers_has_indexer(const layers_reader *reader, uint64_t layer) {
   return true;
 }
 
+/* What a layer with a window has of its own, where the file says it. */
+static uint64_t layers_own(const layers_reader *reader, const gm_layer_kind *kind, gm__dimension field,
+                           uint64_t otherwise) {
+  return kind->window > 0 && reader->stated->stated[field] ? reader->stated->value[field] : otherwise;
+}
+
 /* One row stands for the keys and values of all heads. */
-static void layers_compress(const gm__layer_sizes *sizes, gm_layer_kind *kind) {
+static void layers_compress(const layers_reader *reader, gm_layer_kind *kind) {
+  const gm__layer_sizes *sizes = reader->sizes;
+  const uint64_t rank = layers_own(reader, kind, GM__DIM_WINDOW_KV_RANK, sizes->kv_lora_rank);
   kind->flags |= GM_LAYER_COMPRESSED;
   kind->kv_heads = 1;
-  kind->query_size = layers_small(sizes->head_size);
-  kind->result_size = layers_small(sizes->value_head_size);
+  kind->query_size = layers_small(layers_own(reader, kind, GM__DIM_WINDOW_MLA_HEAD_SIZE, sizes->head_size));
+  kind->result_size = layers_small(layers_own(reader, kind, GM__DIM_WINDOW_MLA_VALUE_SIZE, sizes->value_head_size));
   kind->query_rank = layers_small(sizes->q_lora_rank);
   kind->rotated_size = layers_small(sizes->rope_size);
-  kind->key_size = layers_small(sizes->kv_lora_rank + sizes->rope_size);
+  kind->key_size = layers_small(rank + sizes->rope_size);
   kind->value_size = 0;
 }
 
 static void layers_attention(const layers_reader *reader, uint64_t layer, gm_layer_kind *kind) {
   const gm__layer_sizes *sizes = reader->sizes;
   const gm__dimensions *stated = reader->stated;
-  const bool window = layers_has_window(reader, layer);
-  const bool own_key = window && stated->stated[GM__DIM_WINDOW_KEY_SIZE];
-  const bool own_value = window && stated->stated[GM__DIM_WINDOW_VALUE_SIZE];
   kind->flags |= GM_LAYER_ATTENDS;
-  kind->window = window ? sizes->window : 0;
-  kind->key_size = layers_small(own_key ? stated->value[GM__DIM_WINDOW_KEY_SIZE] : sizes->head_size);
-  kind->value_size = layers_small(own_value ? stated->value[GM__DIM_WINDOW_VALUE_SIZE] : sizes->value_head_size);
+  kind->window = layers_has_window(reader, layer) ? sizes->window : 0;
+  kind->key_size = layers_small(layers_own(reader, kind, GM__DIM_WINDOW_KEY_SIZE, sizes->head_size));
+  kind->value_size = layers_small(layers_own(reader, kind, GM__DIM_WINDOW_VALUE_SIZE, sizes->value_head_size));
   if (layers_has_indexer(reader, layer)) kind->indexer_size = layers_small(stated->value[GM__DIM_INDEXER_SIZE]);
   if (kind->indexer_size) kind->indexer_top = layers_small(stated->value[GM__DIM_INDEXER_TOP]);
   const bool indexes_values = kind->indexer_size && reader->architecture->indexer == GM__INDEXER_SPARSE;
   kind->indexer_value_size = indexes_values ? kind->value_size : 0;
-  if (sizes->kv_lora_rank > 0) layers_compress(sizes, kind);
+  if (sizes->kv_lora_rank > 0) layers_compress(reader, kind);
 }
 
 static uint64_t layers_cached(const layers_reader *reader) {
@@ -200,6 +205,14 @@ static gm_layer_kind layers_one(const layers_reader *reader, uint64_t layer) {
   return kind;
 }
 
+static gm_layer_kind layers_router(const gm__layer_sizes *sizes) {
+  return (gm_layer_kind){.flags = GM_LAYER_ATTENDS,
+                         .heads = 1,
+                         .kv_heads = 1,
+                         .key_size = layers_small(sizes->head_size),
+                         .value_size = layers_small(sizes->value_head_size)};
+}
+
 /* ---- all layers ---- */
 
 void gm__layers_doubt(gm_model_config *config) {
@@ -237,12 +250,14 @@ gm_status gm__layers_fill(const gm__dimensions *stated, const gm__layer_sizes *s
   const layers_reader reader = {.stated = stated, .architecture = architecture, .sizes = sizes, .config = out};
   gm_status status = layers_check_lists(stated, out, op, path, err);
   if (status) return status;
+  const uint64_t own = out->layers;
+  out->layers = gm__add_sat(own, architecture->router);
   if (out->layers > GM_MODEL_LAYERS_MAX) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "%.200s: %llu layers; gm reads models of at most %d", path,
                     (unsigned long long)out->layers, (int)GM_MODEL_LAYERS_MAX);
   }
   for (uint64_t layer = 0; layer < out->layers; layer++) {
-    const gm_layer_kind kind = layers_one(&reader, layer);
+    const gm_layer_kind kind = layer < own ? layers_one(&reader, layer) : layers_router(sizes);
     const uint32_t at = layers_place(out, &kind);
     if (at == GM_LAYER_KINDS_MAX) {
       return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "%.200s: more than %d kinds of layers", path,

@@ -165,6 +165,58 @@ static void test_compressed_only_where_it_is_stated(void **state) {
   }
 }
 
+/* Those with a window have another rank, and other heads. */
+static void test_compressed_layers_with_a_window(void **state) {
+  (void)state;
+  static const uint32_t windows[] = {0, 1}, indexed[] = {1, 0};
+  scene self;
+  scene_begin(&self, "dots3note", 2, 12);
+  scene_number(&self, "attention.kv_lora_rank", 32);
+  scene_number(&self, "attention.kv_lora_rank_swa", 48);
+  scene_number(&self, "attention.key_length_mla", 24);
+  scene_number(&self, "attention.key_length_mla_swa", 40);
+  scene_number(&self, "attention.value_length_mla", 16);
+  scene_number(&self, "attention.value_length_mla_swa", 20);
+  scene_number(&self, "attention.key_length_swa", 56);
+  scene_number(&self, "rope.dimension_count", 8);
+  scene_number(&self, "attention.sliding_window", 128);
+  scene_number(&self, "attention.indexer.key_length", 64);
+  scene_list(&self, "attention.sliding_window_pattern", windows, 2);
+  scene_list(&self, "attention.indexer.types", indexed, 2);
+  const gm_model_config config = scene_config(&self);
+  const gm_layer_kind *full = gm__layer_at(&config, 0), *window = gm__layer_at(&config, 1);
+  assert_string_equal(config.unsure, "");
+  assert_int_equal(full->key_size, 32 + 8);
+  assert_int_equal(full->query_size, 24);
+  assert_int_equal(full->result_size, 16);
+  assert_int_equal(full->window, 0);
+  assert_int_equal(full->indexer_size, 64);
+  assert_int_equal(window->key_size, 48 + 8);
+  assert_int_equal(window->query_size, 40);
+  assert_int_equal(window->result_size, 20);
+  assert_int_equal(window->window, 128);
+  assert_int_equal(window->indexer_size, 0);
+  assert_int_equal(window->flags & GM_LAYER_COMPRESSED, GM_LAYER_COMPRESSED);
+}
+
+/* The engine keeps keys and values of one head more, which remembers what each token asked for. */
+static void test_a_layer_that_chooses_adapters(void **state) {
+  (void)state;
+  scene self;
+  scene_begin(&self, "graniteswitch", 3, 2);
+  scene_number(&self, "attention.head_count_kv", 4);
+  scene_number(&self, "feed_forward_length", 128);
+  const gm_model_config config = scene_config(&self);
+  assert_string_equal(config.unsure, "");
+  assert_int_equal(config.layers, 4);
+  for (uint64_t i = 0; i < 4; i++) check_attends(&config, i, i < 3 ? 4 : 1, HIDDEN / HEADS, 0);
+  assert_int_equal(gm__layer_at(&config, 3)->heads, 1);
+  assert_int_equal(gm__layer_at(&config, 3)->intermediate, 0);
+  scene_begin(&self, "graniteswitch", GM_MODEL_LAYERS_MAX, 0);
+  gm_model_config most;
+  assert_int_equal(scene_read(&self, &most, NULL), GM_ERR_NOT_SUPPORTED);
+}
+
 static void test_a_window_that_no_key_says(void **state) {
   (void)state;
   for (int stated = 0; stated < 2; stated++) {
@@ -359,7 +411,7 @@ static void test_keys_that_gm_does_not_know(void **state) {
 
 static void test_an_architecture_that_gm_does_not_know(void **state) {
   (void)state;
-  static const char *const names[] = {"brand_new", "deepseek4", "graniteswitch"};
+  static const char *const names[] = {"brand_new", "deepseek4", "kimi-k3"};
   for (int i = 0; i < 3; i++) {
     scene self;
     scene_begin(&self, names[i], 2, 0);
@@ -401,6 +453,8 @@ int main(void) {
       cmocka_unit_test(test_the_last_layers_share),
       cmocka_unit_test(test_the_first_twenty_layers_keep),
       cmocka_unit_test(test_compressed_only_where_it_is_stated),
+      cmocka_unit_test(test_compressed_layers_with_a_window),
+      cmocka_unit_test(test_a_layer_that_chooses_adapters),
       cmocka_unit_test(test_a_window_that_no_key_says),
       cmocka_unit_test(test_an_indexer_keeps_keys_of_its_own),
       cmocka_unit_test(test_states_of_matrices),
