@@ -3,7 +3,8 @@
  * figure is the median of --runs runs of a few milliseconds, of which the fastest call counts. The ways take turns, and
  * each run begins with another one. The blocks lie in an order of their own in the pool. Microseconds.
  *
- * usage: gm_copies_bench [BACKEND] [--runs N] [--down] */
+ * usage: gm_copies_bench [BACKEND] [--runs N] [--down] [--bytes N] [--copies N]
+ * The last two choose the rows of that size, and of that number of copies. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include "gm/device.h"
 #include "gm/transfer.h"
 
-enum { WAYS = 4, RUNS_MOST = 99, COUNT_MOST = 1000, REPEATS_US = 2000, STEP = 7 /* prime to all counts */ };
+enum { WAYS = 4, RUNS_MOST = 99, COUNT_MOST = 1000, REPEATS_US = 4000, STEP = 7 /* prime to all counts */ };
 static const char *const way_names[WAYS] = {"each waits", "one wait", "transfer", "one copy"};
 
 typedef struct bench {
@@ -25,6 +26,7 @@ typedef struct bench {
   gm_copy copies[COUNT_MOST];
   unsigned char *host;
   uint64_t bytes, count;
+  uint64_t only_bytes, only_count; /* 0: all */
   bool down;
 } bench;
 
@@ -147,46 +149,50 @@ static gm_status grid(bench *b, int runs) {
     for (size_t c = 0; c < sizeof counts / sizeof counts[0] && !status; c++) {
       b->bytes = sizes[s];
       b->count = counts[c];
-      if (b->bytes * b->count <= 64 << 20) status = row(b, runs);
+      const bool chosen = (!b->only_bytes || b->only_bytes == b->bytes) && (!b->only_count || b->only_count == b->count);
+      if (chosen && b->bytes * b->count <= 64 << 20) status = row(b, runs);
     }
   }
   return status;
 }
 
-static gm_status run(const char *backend, int runs, bool down, gm_error *err) {
-  static bench b;
+static gm_status run(bench *b, const char *backend, int runs, gm_error *err) {
   gm_context *ctx = NULL;
-  b.down = down;
-  b.host = calloc(1, 64 << 20);
-  gm_status status = b.host ? gm_context_create(NULL, &ctx, err) : GM_ERR_OUT_OF_HOST_MEMORY;
-  if (!status) status = gm_device_open_index(ctx, backend, 0, &b.device, err);
-  if (!status) status = gm_pool_create(b.device, NULL, &b.pool, err);
-  if (!status) status = gm_stream_create(b.device, &b.stream, err);
-  if (!status) status = grid(&b, runs);
-  gm_stream_close(b.stream, NULL);
-  gm_pool_destroy(b.pool, NULL);
-  gm_device_close(b.device, NULL);
+  b->host = calloc(1, 64 << 20);
+  gm_status status = b->host ? gm_context_create(NULL, &ctx, err) : GM_ERR_OUT_OF_HOST_MEMORY;
+  if (!status) status = gm_device_open_index(ctx, backend, 0, &b->device, err);
+  if (!status) status = gm_pool_create(b->device, NULL, &b->pool, err);
+  if (!status) status = gm_stream_create(b->device, &b->stream, err);
+  if (!status) status = grid(b, runs);
+  gm_stream_close(b->stream, NULL);
+  gm_pool_destroy(b->pool, NULL);
+  gm_device_close(b->device, NULL);
   gm_context_destroy(ctx, NULL);
-  free(b.host);
+  free(b->host);
   return status;
 }
 
 int main(int argc, char **argv) {
+  static bench b;
   const char *backend = "cpu";
   int runs = 9;
-  bool down = false;
   gm_error err = {.message = ""};
   for (int i = 1; i < argc; i++) {
-    if (!strcmp(argv[i], "--runs") && i + 1 < argc) {
+    const bool number = i + 1 < argc;
+    if (!strcmp(argv[i], "--runs") && number) {
       runs = atoi(argv[++i]);
+    } else if (!strcmp(argv[i], "--bytes") && number) {
+      b.only_bytes = strtoull(argv[++i], NULL, 10);
+    } else if (!strcmp(argv[i], "--copies") && number) {
+      b.only_count = strtoull(argv[++i], NULL, 10);
     } else if (!strcmp(argv[i], "--down")) {
-      down = true;
+      b.down = true;
     } else {
       backend = argv[i];
     }
   }
   if (runs < 1 || runs > RUNS_MOST) runs = 9;
-  const gm_status status = run(backend, runs, down, &err);
+  const gm_status status = run(&b, backend, runs, &err);
   if (status) fprintf(stderr, "gm_copies_bench: %s: %s\n", gm_status_name(status), err.message);
   return status ? 1 : 0;
 }

@@ -59,13 +59,19 @@ static bool alloc_is_mapped(const gm_services *owner, size_t bytes) {
   return owner->alloc == alloc_libc && alloc_is_large(bytes);
 }
 
-void *gm__alloc(const gm_services *services, size_t bytes) {
+static void *alloc_zeroed(const gm_services *services, size_t bytes, size_t align) {
   const gm_services *owner = alloc_owner(services);
   if (bytes == 0) bytes = 1;
   if (bytes > PTRDIFF_MAX) return NULL;
-  void *ptr = owner->alloc(owner->user, bytes, bytes < ALLOC_LINES_FROM ? ALLOC_ALIGN : ALLOC_LINE);
+  void *ptr = owner->alloc(owner->user, bytes, align);
   return !ptr || alloc_is_mapped(owner, bytes) ? ptr : memset(ptr, 0, bytes);
 }
+
+void *gm__alloc(const gm_services *services, size_t bytes) {
+  return alloc_zeroed(services, bytes, bytes < ALLOC_LINES_FROM ? ALLOC_ALIGN : ALLOC_LINE);
+}
+
+void *gm__alloc_plain(const gm_services *services, size_t bytes) { return alloc_zeroed(services, bytes, ALLOC_ALIGN); }
 
 void *gm__alloc_array(const gm_services *services, size_t count, size_t size) {
   if (size && count > SIZE_MAX / size) return NULL;

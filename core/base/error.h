@@ -26,6 +26,14 @@ gm_status gm__fail(gm_error *err, gm_status status, int32_t native_code, const c
  * driver or the system. Then `err` gets the name of that call, which a backend does not know. */
 gm_status gm__error_of(const char *op, gm_status status, gm_error *err);
 
+/* An error without a failure. Its texts are empty, and not all of its bytes are set: that would cost more than a small
+ * copy. */
+static inline void gm__error_none(gm_error *err) {
+  err->status = GM_OK;
+  err->native_code = 0;
+  err->op[0] = err->message[0] = 0;
+}
+
 /* gm__fail for a wrong argument: "gm_pool_create: `align` must be a power of two, is 3". */
 #define gm__bad_argument(err, op, ...) gm__fail((err), GM_ERR_INVALID_ARGUMENT, 0, (op), __VA_ARGS__)
 

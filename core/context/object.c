@@ -3,12 +3,19 @@
 
 #include "core/base/alloc.h"
 
-void *gm__object_new(gm_context *ctx, gm__kind kind, size_t bytes) {
-  gm__object *object = gm__alloc(&ctx->services, bytes);
+static void *object_begin(gm__object *object, gm__kind kind, size_t bytes) {
   if (!object) return NULL;
   object->kind = kind;
   object->bytes = (uint32_t)bytes;
   return object;
+}
+
+void *gm__object_new(gm_context *ctx, gm__kind kind, size_t bytes) {
+  return object_begin(gm__alloc(&ctx->services, bytes), kind, bytes);
+}
+
+void *gm__object_new_plain(gm_context *ctx, gm__kind kind, size_t bytes) {
+  return object_begin(gm__alloc_plain(&ctx->services, bytes), kind, bytes);
 }
 
 #ifndef NDEBUG

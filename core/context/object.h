@@ -38,6 +38,9 @@ typedef struct gm__object {
 /* Zeroed memory for an object of that kind. NULL: no host memory. */
 void *gm__object_new(gm_context *ctx, gm__kind kind, size_t bytes);
 
+/* Zeroed memory of gm__alloc_plain, for an object that lives for a moment. */
+void *gm__object_new_plain(gm_context *ctx, gm__kind kind, size_t bytes);
+
 /* The end of an object. In a forked child this takes no lock. */
 void gm__object_end(gm_context *ctx, gm__object *object);
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/cancel.h"
@@ -11,6 +12,11 @@
 #include "core/base/sized.h"
 #include "core/device/point.h"
 #include "core/staging/staging.h"
+
+/* What glibc takes from the list of its thread, without a lock. */
+enum { TRANSFER_AT_HAND = 1032 };
+_Static_assert(sizeof(gm_transfer) <= TRANSFER_AT_HAND && 4 * sizeof(gm__transfer_copy) <= TRANSFER_AT_HAND,
+               "a transfer of four copies takes long to make");
 
 /* Invariants. A transfer counts as a child of its device until it is released. While it is under way it has joined the
  * ring; when it has ended it holds nothing there. */
@@ -42,10 +48,11 @@ static void transfer_leave_ring(gm_transfer *t) {
 
 /* The driver goes. Everybody sees what it did. */
 static void transfer_hand_on(gm_transfer *t, bool ends) {
-  if (!t->ended) gm__transfer_times(t);
+  const bool asked = ends || !t->fresh; /* nobody knows a transfer that is just being started */
+  if (!t->ended && asked) gm__transfer_times(t, ends && t->end_ns ? t->end_ns : gm__now_ns());
   gm__mutex_lock(&t->lock);
   t->ended = t->ended || ends;
-  t->shown = t->stats;
+  memcpy(&t->shown, &t->stats, sizeof t->shown);
   t->driven = false;
   gm__cond_broadcast(&t->moved);
   gm__mutex_unlock(&t->lock);
@@ -66,13 +73,24 @@ static bool transfer_help(gm__ring_user *user, uint64_t deadline) {
   return helped;
 }
 
+/* REQUIRES: the lock. */
+static void transfer_tell_failure(const gm_transfer *t, gm_status status, gm_error *err) {
+  if (t->failure) {
+    *err = *t->failure;
+  } else {
+    gm__fail(err, status, 0, "gm_transfer", "no host memory for the reason");
+  }
+}
+
 /* What everybody may see, and the first failure. */
 static gm_status transfer_tell(gm_transfer *t, gm_transfer_stats *out, bool *out_ended, gm_error *err) {
+  gm_transfer_stats shown;
   gm__mutex_lock(&t->lock);
-  const gm_transfer_stats shown = t->shown;
+  memcpy(&shown, &t->shown, sizeof t->shown);
   const bool ended = t->ended;
-  if (shown.status && err) *err = t->failure;
+  if (shown.status && err) transfer_tell_failure(t, shown.status, err);
   gm__mutex_unlock(&t->lock);
+  memcpy(shown.why, t->stats.why, sizeof shown.why);
   if (out) gm__sized_out(out, &shown, sizeof shown);
   if (out_ended) *out_ended = ended;
   return shown.status;
@@ -91,8 +109,11 @@ static gm_status transfer_check_resume(const gm_transfer *before, const char *op
 
 static void transfer_free(gm_transfer *t, bool forked) {
   gm_device *device = t->device;
-  gm__release(gm__context_services(device->ctx), t->copies, t->count * sizeof *t->copies);
-  gm__release(gm__context_services(device->ctx), t->rows, t->row_count * sizeof *t->rows);
+  const gm_services *services = gm__context_services(device->ctx);
+  gm__release(services, t->copies, t->count * sizeof *t->copies);
+  gm__release(services, t->rows, t->row_count * sizeof *t->rows);
+  gm__release(services, t->failure, sizeof *t->failure);
+  if (t->load_most > 1) gm__release(services, t->loads, t->load_most * sizeof *t->loads);
   if (!forked) {
     gm__cond_destroy(&t->moved);
     gm__mutex_destroy(&t->lock);
@@ -106,14 +127,18 @@ static gm_status transfer_no_memory(const char *op, gm_error *err) {
 }
 
 static gm_status transfer_new(gm_device *device, uint64_t count, const char *op, gm_transfer **out, gm_error *err) {
-  gm_transfer *t = gm__object_new(device->ctx, GM__KIND_TRANSFER, sizeof *t);
+  gm_transfer *t = gm__object_new_plain(device->ctx, GM__KIND_TRANSFER, sizeof *t);
   if (!t) return transfer_no_memory(op, err);
   gm__mutex_init(&t->lock, GM__RANK_LEAF);
   gm__cond_init(&t->moved);
   atomic_fetch_add(&device->children, 1);
   t->device = device;
+  t->loads = &t->first_load;
+  t->load_most = 1;
   t->user.help = transfer_help;
-  t->copies = count <= SIZE_MAX ? gm__alloc_array(gm__context_services(device->ctx), count, sizeof *t->copies) : NULL;
+  if (count <= SIZE_MAX / sizeof *t->copies) {
+    t->copies = gm__alloc_plain(gm__context_services(device->ctx), (size_t)count * sizeof *t->copies);
+  }
   if (!t->copies) {
     t->count = 0;
     transfer_free(t, false);
@@ -129,10 +154,11 @@ static gm_status transfer_new(gm_device *device, uint64_t count, const char *op,
 /* The first pieces move. */
 static gm_status transfer_begin(gm_transfer *t, bool no_wait, const char *op, gm_error *err) {
   t->at = t->count ? t->copies[0].arrived : 0;
-  t->driven = true;
+  t->driven = t->fresh = true;
   const gm_status status = gm__transfer_submit(t, GM_TRANSFER_ALL, no_wait || t->record ? 0 : GM__NEVER);
   const bool none = status == GM_ERR_TIMEOUT && !t->in_flight && !t->stats.link_copies;
   transfer_park(t);
+  t->fresh = false;
   if (!no_wait || !none) return GM_OK;
   return gm__fail(err, GM_ERR_BUSY, 0, op, "the ring has no slot for the first piece");
 }
@@ -168,6 +194,14 @@ void gm_transfer_cancel(gm_transfer *transfer) {
   if (transfer && gm__object_is(&transfer->head, GM__KIND_TRANSFER)) atomic_store(&transfer->cancelled, true);
 }
 
+/* Ends what can be ended now. */
+static gm_status transfer_finish(gm_transfer *t) {
+  gm__transfer_submit(t, GM_TRANSFER_ALL, 0);
+  const gm_status status = gm__transfer_settle_answered(t);
+  transfer_park(t);
+  return status;
+}
+
 gm_status gm_transfer_release(gm_transfer *transfer, gm_error *err) {
   GM__UNCANCELLED();
   static const char op[] = "gm_transfer_release";
@@ -177,9 +211,7 @@ gm_status gm_transfer_release(gm_transfer *transfer, gm_error *err) {
   if (!forked) {
     atomic_store(&transfer->cancelled, true);
     transfer_drive(transfer, GM__NEVER);
-    gm__transfer_submit(transfer, GM_TRANSFER_ALL, 0);
-    const gm_status status = gm__transfer_settle_answered(transfer);
-    transfer_park(transfer);
+    const gm_status status = transfer->ended ? GM_OK : transfer_finish(transfer);
     if (status) {
       return gm__fail(err, GM_ERR_BUSY, 0, op, "%" PRIu32 " pieces that the engine records are under way",
                       transfer->in_flight);
@@ -245,7 +277,7 @@ gm_status gm_transfer_before(gm_transfer *transfer, uint64_t copy, gm_stream *st
   transfer_drive(transfer, GM__NEVER);
   gm__transfer_submit(transfer, copy, GM__NEVER);
   for (uint32_t i = 0; i < transfer->in_flight && !status; i++) {
-    const gm__transfer_load *load = &transfer->loads[(transfer->head_load + i) % GM__TRANSFER_LOADS];
+    const gm__transfer_load *load = &transfer->loads[(transfer->head_load + i) % transfer->load_most];
     if (transfer_load_has(load, copy)) status = gm_stream_wait(stream, &load->point, err);
   }
   transfer_park(transfer);
@@ -254,9 +286,10 @@ gm_status gm_transfer_before(gm_transfer *transfer, uint64_t copy, gm_stream *st
 
 static bool transfer_answer(gm_transfer *t, uint64_t ticket, const gm_point *point) {
   bool found = false;
+  if (!t->record) return false; /* its loads are the driver's alone */
   gm__mutex_lock(&t->lock);
   for (uint32_t i = 0; i < t->in_flight && !found; i++) {
-    gm__transfer_load *load = &t->loads[(t->head_load + i) % GM__TRANSFER_LOADS];
+    gm__transfer_load *load = &t->loads[(t->head_load + i) % t->load_most];
     found = ticket && load->ticket == ticket && !load->answered;
     if (!found) continue;
     load->answered = true;

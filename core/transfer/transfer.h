@@ -5,6 +5,7 @@
 #define GM_CORE_TRANSFER_TRANSFER_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "core/base/thread.h"
 #include "core/block/access.h"
@@ -32,6 +33,8 @@ typedef enum gm__transfer_path {
 typedef struct gm__transfer_copy {
   gm_copy what; /* its block pointers are to the next two, or NULL */
   gm_block to, from;
+  gm_memory memory; /* of its one block, as it was checked, and where it begins there: gm__transfer_open */
+  uint64_t memory_at;
   uint64_t arrived; /* bytes from its begin on */
   uint64_t place;   /* of a packed copy in its slot */
   gm__transfer_way way;
@@ -57,6 +60,11 @@ typedef struct gm__transfer_load {
   uint64_t submitted_ns;
 } gm__transfer_load;
 
+/* All of gm_transfer_stats but `why`. A transfer of one small copy fits into memory that the C library has at hand. */
+typedef struct gm__transfer_figures {
+  uint64_t words[(offsetof(gm_transfer_stats, why) + 7) / 8];
+} gm__transfer_figures;
+
 struct gm_transfer {
   gm__object head;
   gm_device *device;
@@ -74,11 +82,13 @@ struct gm_transfer {
   gm__cond moved; /* the driver has gone, or the engine has answered */
   bool driven;
   bool ended;
-  gm_transfer_stats shown;
-  gm__transfer_load loads[GM__TRANSFER_LOADS]; /* also the driver changes them under the lock */
-  uint32_t head_load, in_flight;
+  gm__transfer_figures shown;
+  /* With `record` the driver, too, changes these under the lock. */
+  gm__transfer_load first_load, *loads; /* `loads`: that one, or as many as may be; a second one needs them */
+  uint32_t load_most, head_load, in_flight;
 
   gm__ring_user user; /* of the driver, from here on */
+  bool fresh;         /* gm_transfer_start has checked the blocks, and has waited for nothing since then */
   uint64_t at_copy, at;
   uint64_t tickets; /* given so far */
   uint64_t begun_ns;
@@ -86,8 +96,8 @@ struct gm_transfer {
   double ceiling[GM__TRANSFER_WAYS]; /* bytes per second; 0: not measured */
   uint64_t ended_bytes[GM__TRANSFER_WAYS];
   double busy[GM__TRANSFER_WAYS]; /* seconds of each way */
-  gm_transfer_stats stats;
-  gm_error failure; /* of stats.status */
+  gm_transfer_stats stats;        /* `why` stays as the plan left it */
+  gm_error *failure;              /* of stats.status; NULL: none, or no host memory for it */
 };
 
 /* --- transfer_plan.c --- */
@@ -106,6 +116,10 @@ uint64_t gm__transfer_small_bytes(gm_device *device);
 
 /* Where the bytes of a copy are, or go, on the host. */
 unsigned char *gm__transfer_host(const gm__transfer_copy *copy, uint64_t at);
+
+/* The memory behind a range of the one block of a copy that goes up or down. REQUIRES: it is one memory. */
+gm_status gm__transfer_open(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
+                            gm__access *out, gm_error *err);
 
 /* Submits a packed load: copies next to each other, or in equal steps, become one. Nothing of it is under way after a
  * failure; *out_failed is the copy. */
@@ -129,8 +143,8 @@ gm_status gm__transfer_settle_one(gm_transfer *t, uint64_t deadline);
 /* Ends what gm submitted, and what the engine has answered for. TIMEOUT: there is a piece without an answer. */
 gm_status gm__transfer_settle_answered(gm_transfer *t);
 
-/* Fills in the times of the stats. */
-void gm__transfer_times(gm_transfer *t);
+/* Fills in the times of the stats, as of `now`. */
+void gm__transfer_times(gm_transfer *t, uint64_t now);
 
 /* The first failure stays. */
 void gm__transfer_fail(gm_transfer *t, uint64_t copy, uint64_t offset, const gm_error *why);

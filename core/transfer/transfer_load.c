@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/base/alloc.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
@@ -18,7 +19,8 @@ static const char load_op[] = "gm_transfer";
 
 void gm__transfer_fail(gm_transfer *t, uint64_t copy, uint64_t offset, const gm_error *why) {
   if (t->stats.status != GM_OK) return;
-  t->failure = *why;
+  t->failure = gm__alloc_plain(gm__context_services(t->device->ctx), sizeof *t->failure);
+  if (t->failure) *t->failure = *why;
   t->stats.status = why->status;
   t->stats.failed_copy = copy;
   t->stats.failed_offset = copy == GM_TRANSFER_ALL ? 0 : offset;
@@ -69,12 +71,28 @@ static void load_cut(const gm_transfer *t, uint64_t room, gm__transfer_load *loa
 
 /* --- one part of a load --- */
 
+/* A part in one memory. `through` as below. */
+static gm_status load_submit_line(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
+                                  unsigned char *through, gm_point *point, gm_error *err) {
+  gm__access access;
+  const gm_status status = gm__transfer_open(t, copy, at, bytes, &access, err);
+  unsigned char *host = gm__transfer_host(copy, at);
+  gm_point *out = t->stream ? point : NULL;
+  if (status) return status;
+  if (copy->way == GM__TRANSFER_DOWN) {
+    return gm__access_read(&access, through ? through : host, t->stream, out, load_op, err);
+  }
+  if (through) memcpy(through, host, bytes);
+  return gm__access_write(&access, through ? through : host, t->stream, out, load_op, err);
+}
+
 /* `through`: the part's place in the slot; NULL: it goes past the ring. */
 static gm_status load_submit_part(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
                                   unsigned char *through, gm_point *point, gm_error *err) {
   const gm_end *to = &copy->what.to, *from = &copy->what.from;
   gm__span_copy there, here;
   gm_status status = GM_OK;
+  if (copy->one_memory) return load_submit_line(t, copy, at, bytes, through, point, err);
   if (to->block) {
     status = gm__span_copy_open(to->pool, to->block, to->offset + at, bytes, load_op, &there, err);
   }
@@ -125,8 +143,9 @@ static gm_status load_point(const gm_transfer *t, gm__transfer_load *load, bool 
 }
 
 static void load_submit_packed(gm_transfer *t, gm__transfer_load *load) {
-  gm_error why = {.status = GM_OK};
+  gm_error why;
   uint64_t failed = load->first;
+  gm__error_none(&why);
   gm_status status = gm__transfer_pack(t, load, &failed, &why);
   if (!status) status = load_point(t, load, true, &why);
   if (!status) return;
@@ -145,11 +164,10 @@ static bool load_by_host(gm_transfer *t, const gm__transfer_load *load) {
   gm_point_release(t->device, &point);
   for (uint64_t i = load->first; i <= load->last && idle; i++) {
     gm__transfer_copy *copy = &t->copies[i];
-    const gm_end *end = copy->way == GM__TRANSFER_UP ? &copy->what.to : &copy->what.from;
     gm__access access;
     uint64_t at;
     const uint64_t bytes = load_part(t, load, i, &at);
-    idle = !gm__access_open(end->pool, end->block, end->offset + at, bytes, load_op, &access, NULL);
+    idle = !gm__transfer_open(t, copy, at, bytes, &access, NULL);
     if (!idle) break; /* the usual way tells why */
     unsigned char *device = (unsigned char *)access.memory.host + access.offset, *host = gm__transfer_host(copy, at);
     memcpy(copy->way == GM__TRANSFER_UP ? device : host, copy->way == GM__TRANSFER_UP ? host : device, bytes);
@@ -159,8 +177,9 @@ static bool load_by_host(gm_transfer *t, const gm__transfer_load *load) {
 
 /* Submits the parts. After a failure the load ends before the part that failed; it may be empty then. */
 static gm_status load_submit(gm_transfer *t, gm__transfer_load *load) {
-  gm_error why = {.status = GM_OK};
+  gm_error why;
   uint64_t place = 0;
+  gm__error_none(&why);
   for (uint64_t i = load->first; i <= load->last; i++) {
     const gm__transfer_copy *copy = &t->copies[i];
     uint64_t at;
@@ -197,11 +216,25 @@ static void load_give_early(const gm_transfer *t, gm__transfer_load *load) {
 }
 
 static gm__transfer_load *load_push(gm_transfer *t, const gm__transfer_load *load) {
-  gm__mutex_lock(&t->lock);
-  gm__transfer_load *place = &t->loads[(t->head_load + t->in_flight++) % GM__TRANSFER_LOADS];
+  if (t->record) gm__mutex_lock(&t->lock);
+  gm__transfer_load *place = &t->loads[(t->head_load + t->in_flight++) % t->load_most];
   *place = *load;
-  gm__mutex_unlock(&t->lock);
+  if (t->record) gm__mutex_unlock(&t->lock);
   return place;
+}
+
+/* Room for a second load. False: there is no memory for it, or there was room for several. */
+static bool load_room(gm_transfer *t) {
+  if (t->load_most > 1) return false;
+  gm__transfer_load *loads =
+      gm__alloc_array(gm__context_services(t->device->ctx), GM__TRANSFER_LOADS, sizeof *t->loads);
+  if (!loads) return false;
+  gm__mutex_lock(&t->lock);
+  loads[0] = t->first_load;
+  t->loads = loads;
+  t->load_most = GM__TRANSFER_LOADS;
+  gm__mutex_unlock(&t->lock);
+  return true;
 }
 
 /* Takes the newest load back, which the engine has not begun. */
@@ -268,9 +301,9 @@ static double load_utilisation(const gm_transfer *t, gm__transfer_way way) {
   return possible > 0 ? (double)t->ended_bytes[way] / possible : 0;
 }
 
-void gm__transfer_times(gm_transfer *t) {
+void gm__transfer_times(gm_transfer *t, uint64_t now) {
   gm_transfer_stats *stats = &t->stats;
-  stats->seconds = load_seconds(t->begun_ns, gm__now_ns());
+  stats->seconds = load_seconds(t->begun_ns, now);
   stats->up = t->busy[GM__TRANSFER_UP];
   stats->down = t->busy[GM__TRANSFER_DOWN];
   stats->inside = t->busy[GM__TRANSFER_INSIDE];
@@ -285,6 +318,7 @@ void gm__transfer_times(gm_transfer *t) {
 /* Waits for the engine's answer, if it records the load. */
 static gm_status load_wait_answer(gm_transfer *t, const gm__transfer_load *load, uint64_t deadline) {
   gm_status status = GM_OK;
+  if (!load->ticket) return GM_OK;
   gm__mutex_lock(&t->lock);
   while (load->ticket && !load->answered && status == GM_OK) {
     if (gm__deadline_passed(deadline)) status = GM_ERR_TIMEOUT;
@@ -316,7 +350,9 @@ static void load_arrive(gm_transfer *t, const gm__transfer_load *load) {
 /* Ends the oldest load. TIMEOUT: not in time. Any other failure is the transfer's. */
 static gm_status load_retire(gm_transfer *t, uint64_t deadline) {
   gm__transfer_load *load = &t->loads[t->head_load];
-  gm_error why = {.status = GM_OK};
+  gm_error why;
+  gm__error_none(&why);
+  t->fresh = false;
   gm_status status = load_wait_answer(t, load, deadline);
   if (!status) status = gm_point_wait(t->device, &load->point, gm__deadline_left(deadline), &why);
   if (status == GM_ERR_TIMEOUT) return status;
@@ -329,10 +365,10 @@ static gm_status load_retire(gm_transfer *t, uint64_t deadline) {
   if (status && status != GM_ERR_DEVICE_LOST && !t->record) gm__access_rest(t->stream);
   if (load->slot) gm__ring_give(t->ring, load->slot, NULL); /* a lost device is not waited for */
   gm_point_release(t->device, &load->point);
-  gm__mutex_lock(&t->lock);
-  t->head_load = (t->head_load + 1) % GM__TRANSFER_LOADS;
+  if (t->record) gm__mutex_lock(&t->lock);
+  t->head_load = (t->head_load + 1) % t->load_most;
   t->in_flight--;
-  gm__mutex_unlock(&t->lock);
+  if (t->record) gm__mutex_unlock(&t->lock);
   return GM_OK;
 }
 
@@ -370,10 +406,12 @@ static uint64_t load_patience(const gm_transfer *t, uint64_t left) {
 
 /* A slot, as soon as the ring or a load of this transfer has one. TIMEOUT; any other failure is the transfer's. */
 static gm_status load_slot(gm_transfer *t, uint64_t deadline, gm__ring_slot **out) {
-  gm_error why = {.status = GM_OK};
+  gm_error why;
+  gm__error_none(&why);
   gm_status status = gm__ring_take_as(t->ring, &t->user, 0, out, &why);
   const uint64_t begun = status == GM_ERR_TIMEOUT ? gm__now_ns() : 0;
   while (status == GM_ERR_TIMEOUT && !load_is_cancelled(t) && t->stats.status == GM_OK) {
+    t->fresh = false;
     const bool moved = t->in_flight ? load_retire(t, deadline) == GM_OK : gm__ring_help(t->ring, &t->user, deadline);
     const uint64_t left = gm__deadline_left(deadline);
     status = gm__ring_take_as(t->ring, &t->user, moved ? 0 : load_patience(t, left), out, &why);
@@ -390,7 +428,7 @@ static gm_status load_next(gm_transfer *t, uint64_t deadline) {
   gm__ring_slot *slot = NULL;
   gm__transfer_load load;
   if (load_is_cancelled(t)) return GM_OK;
-  if (t->in_flight == GM__TRANSFER_LOADS) return load_retire(t, deadline);
+  if (t->in_flight == t->load_most && !load_room(t)) return load_retire(t, deadline);
   if (!direct && load_slot(t, deadline, &slot) == GM_ERR_TIMEOUT) return GM_ERR_TIMEOUT;
   if (!direct && !slot) return GM_OK; /* it failed */
   load_cut(t, slot ? slot->bytes : LOAD_DIRECT_BYTES, &load);
@@ -400,7 +438,8 @@ static gm_status load_next(gm_transfer *t, uint64_t deadline) {
 }
 
 static void load_flush(gm_transfer *t) {
-  gm_error why = {.status = GM_OK};
+  gm_error why;
+  gm__error_none(&why);
   if (gm_stream_flush(t->stream, &why) != GM_OK) gm__transfer_fail(t, GM_TRANSFER_ALL, 0, &why);
 }
 

@@ -20,6 +20,14 @@ unsigned char *gm__transfer_host(const gm__transfer_copy *copy, uint64_t at) {
   return (unsigned char *)end->host + end->offset + at;
 }
 
+gm_status gm__transfer_open(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
+                            gm__access *out, gm_error *err) {
+  const gm_end *end = copy->way == GM__TRANSFER_UP ? &copy->what.to : &copy->what.from;
+  if (!t->fresh) return gm__access_open(end->pool, end->block, end->offset + at, bytes, "gm_transfer", out, err);
+  *out = (gm__access){t->device, copy->memory, copy->memory_at + at, bytes};
+  return GM_OK;
+}
+
 static int pack_by_place(const void *one, const void *other) {
   const gm__access *a = &((const gm__transfer_row *)one)->access, *b = &((const gm__transfer_row *)other)->access;
   if (a->memory.handle != b->memory.handle) return a->memory.handle < b->memory.handle ? -1 : 1;
@@ -31,11 +39,9 @@ static gm_status pack_open(const gm_transfer *t, const gm__transfer_load *load, 
   gm_status status = GM_OK;
   for (uint64_t i = load->first; i <= load->last && !status; i++) {
     const gm__transfer_copy *copy = &t->copies[i];
-    const gm_end *end = copy->way == GM__TRANSFER_UP ? &copy->what.to : &copy->what.from;
     gm__transfer_row *row = &t->rows[i - load->first];
     row->copy = *out_failed = i;
-    status = gm__access_open(end->pool, end->block, end->offset + copy->arrived, copy->what.bytes - copy->arrived,
-                             "gm_transfer", &row->access, err);
+    status = gm__transfer_open(t, copy, copy->arrived, copy->what.bytes - copy->arrived, &row->access, err);
   }
   return status;
 }

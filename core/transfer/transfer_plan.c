@@ -48,6 +48,8 @@ static gm_status plan_check(const gm_transfer *t, gm__transfer_copy *copy, const
   const gm_memory *memory = &access->memory;
   copy->way = up ? GM__TRANSFER_UP : GM__TRANSFER_DOWN;
   copy->one_memory = access->bytes == what->bytes;
+  copy->memory = *memory;
+  copy->memory_at = access->offset;
   copy->hosted = copy->one_memory && memory->host && t->device->info.unified &&
                  t->device->types[memory->type].flags & GM_MEMORY_HOST_COHERENT;
   return GM_OK;
@@ -56,7 +58,8 @@ static gm_status plan_check(const gm_transfer *t, gm__transfer_copy *copy, const
 static gm_status plan_copies(gm_transfer *t, const gm_copy *copies, const char *op, gm_error *err) {
   for (uint64_t i = 0; i < t->count; i++) {
     gm__transfer_copy *copy = &t->copies[i];
-    gm_error why = {.status = GM_OK};
+    gm_error why;
+    gm__error_none(&why);
     gm_status status = gm__sized_in_at(&copy->what, sizeof copy->what, copies, i, op, "copies", &why);
     if (!status) status = plan_check(t, copy, op, &why);
     if (status) return gm__fail(err, status, why.native_code, op, "copy %" PRIu64 ": %s", i, why.message);
