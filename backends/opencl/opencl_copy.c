@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "backends/opencl/opencl_entries.h"
+#include "backends/opencl/opencl_kernels.h"
 #include "backends/opencl/opencl_move.h"
 #include "backends/opencl/opencl_part.h"
 #include "backends/opencl/opencl_point.h"
@@ -42,6 +43,10 @@ gm_status gm__opencl_copy_many(void *device, void *stream, const gm_copy_item *i
   gm__opencl_queue queue;
   gm_status status = gm__opencl_queue_of(opened, stream, &queue, err);
   if (status != GM_OK) return status;
+  cl_event event = NULL;
+  if (gm__opencl_kernels_copy(opened, queue.handle, items, count, &event)) {
+    return gm__opencl_point_end(opened, queue.handle, event, out, err);
+  }
   for (uint32_t i = 0; i < count && status == GM_OK; i++) {
     const gm__opencl_place to = gm__opencl_place_of(items[i].dst, items[i].dst_offset);
     const gm__opencl_place from = gm__opencl_place_of(items[i].src, items[i].src_offset);

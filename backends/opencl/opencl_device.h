@@ -7,6 +7,14 @@
 #include "core/base/map.h"
 #include "core/base/thread.h"
 
+/* gm's kernels: opencl_kernels.c. */
+typedef struct gm__opencl_kernels {
+  _Atomic int state;
+  cl_program program;
+  cl_kernel copy;
+  gm__mutex lock; /* of the arguments */
+} gm__opencl_kernels;
+
 typedef struct gm__opencl_device {
   gm__opencl_driver *driver;
   bool alone; /* the driver serves this device alone, with the engine's loader, and closes with it */
@@ -23,8 +31,9 @@ typedef struct gm__opencl_device {
   _Atomic uint64_t own_held;           /* for a device that the driver does not list */
   _Atomic(cl_command_queue) own_queue; /* NULL until first needed */
   _Atomic int32_t lost;                /* the code that reported the loss; 0: not lost */
-  gm__mutex lock;                      /* guards `mapped` */
-  gm__map mapped;                      /* from a host address to the sub-buffer that is mapped there (opencl_map.c) */
+  gm__opencl_kernels kernels;
+  gm__mutex lock; /* guards `mapped` */
+  gm__map mapped; /* from a host address to the sub-buffer that is mapped there (opencl_map.c) */
 } gm__opencl_device;
 
 /* Is `part` the device `whole`, or a sub-device of it? Some drivers (PoCL) list the whole device in contexts that were

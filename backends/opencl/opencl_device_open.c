@@ -3,6 +3,7 @@
 #include "backends/opencl/opencl_device.h"
 #include "backends/opencl/opencl_entries.h"
 #include "backends/opencl/opencl_info.h"
+#include "backends/opencl/opencl_kernels.h"
 #include "backends/opencl/opencl_point.h"
 #include "backends/opencl/opencl_status.h"
 #include "backends/shared/native.h"
@@ -68,11 +69,13 @@ static gm__opencl_device *opencl_device_make(gm__opencl_driver *driver, cl_devic
   atomic_init(&device->lost, 0);
   device->held = &device->own_held;
   gm__mutex_init(&device->lock, GM__RANK_BACKEND);
+  gm__opencl_kernels_open(device);
   gm__map_init(&device->mapped, driver->services);
   return device;
 }
 
 static void opencl_device_discard(gm__opencl_device *device, gm_close_mode mode) {
+  gm__opencl_kernels_close(device, mode);
   if (mode == GM_CLOSE_NORMAL) gm__mutex_destroy(&device->lock);
   gm__map_clear(&device->mapped);
   if (device->alone) gm__opencl_driver_close(device->driver);

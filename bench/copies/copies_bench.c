@@ -3,8 +3,9 @@
  * figure is the median of --runs runs of a few milliseconds, of which the fastest call counts. The ways take turns, and
  * each run begins with another one. The blocks lie in an order of their own in the pool. Microseconds.
  *
- * usage: gm_copies_bench [BACKEND] [--runs N] [--down] [--bytes N] [--copies N]
- * The last two choose the rows of that size, and of that number of copies. */
+ * usage: gm_copies_bench [BACKEND] [--runs N] [--down] [--irregular] [--bytes N] [--copies N]
+ * With --irregular the blocks differ in size, so their places have no equal steps. The last two options choose the rows
+ * of that size, and of that number of copies. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ typedef struct bench {
   unsigned char *host;
   uint64_t bytes, count;
   uint64_t only_bytes, only_count; /* 0: all */
-  bool down;
+  bool down, irregular;
 } bench;
 
 static double now_us(void) {
@@ -76,9 +77,10 @@ static gm_status one_copy(bench *b) { return one(b, &b->whole, 0, b->bytes * b->
 static gm_status (*const ways[WAYS])(bench *b) = {each_waits, one_wait, as_transfer, one_copy};
 
 static gm_status make(bench *b) {
-  const gm_request request = {.bytes = b->bytes}, whole = {.bytes = b->bytes * b->count};
+  const gm_request whole = {.bytes = b->bytes * b->count};
   bool made = gm_acquired(gm_alloc(b->pool, &whole, &b->whole));
   for (uint64_t i = 0; i < b->count; i++) {
+    const gm_request request = {.bytes = b->irregular ? b->bytes + i * i % 13 * b->bytes : b->bytes};
     made = made && gm_acquired(gm_alloc(b->pool, &request, &b->blocks[i * STEP % b->count]));
   }
   for (uint64_t i = 0; i < b->count; i++) {
@@ -149,7 +151,8 @@ static gm_status grid(bench *b, int runs) {
     for (size_t c = 0; c < sizeof counts / sizeof counts[0] && !status; c++) {
       b->bytes = sizes[s];
       b->count = counts[c];
-      const bool chosen = (!b->only_bytes || b->only_bytes == b->bytes) && (!b->only_count || b->only_count == b->count);
+      const bool chosen =
+          (!b->only_bytes || b->only_bytes == b->bytes) && (!b->only_count || b->only_count == b->count);
       if (chosen && b->bytes * b->count <= 64 << 20) status = row(b, runs);
     }
   }
@@ -185,6 +188,8 @@ int main(int argc, char **argv) {
       b.only_bytes = strtoull(argv[++i], NULL, 10);
     } else if (!strcmp(argv[i], "--copies") && number) {
       b.only_count = strtoull(argv[++i], NULL, 10);
+    } else if (!strcmp(argv[i], "--irregular")) {
+      b.irregular = true;
     } else if (!strcmp(argv[i], "--down")) {
       b.down = true;
     } else {

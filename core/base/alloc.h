@@ -18,7 +18,7 @@ gm_status gm__services_check(const gm_services *services, gm_error *err);
  * frees it. */
 void *gm__alloc(const gm_services *services, size_t bytes);
 
-/* gm__alloc at a multiple of 16, whatever the size. The C library is faster with it. For memory that few threads share. */
+/* gm__alloc at a multiple of 16, whatever the size: the C library is faster. For memory that few threads share. */
 void *gm__alloc_plain(const gm_services *services, size_t bytes);
 
 /* gm__alloc for `count` * `size` bytes. NULL also when the product overflows. */

@@ -383,6 +383,8 @@ void gm__ring_give(gm__ring *ring, gm__ring_slot *slot, const gm_point *point) {
   gm__mutex_unlock(&ring->stock->lock);
 }
 
+uint32_t gm__ring_number(const gm__ring *ring, const gm__ring_slot *slot) { return (uint32_t)(slot - ring->slots); }
+
 void gm__ring_figures(gm__ring *ring, gm__ring_info *out) {
   const bool locked = ring_lock(ring);
   *out = ring->info;

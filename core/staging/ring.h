@@ -88,6 +88,9 @@ gm_status gm__ring_take_as(gm__ring *ring, gm__ring_user *user, uint64_t timeout
 /* Give a slot back. It is used until `point` has passed; the ring has the point then. NULL: it is at rest. */
 void gm__ring_give(gm__ring *ring, gm__ring_slot *slot, const gm_point *point);
 
+/* The number of a slot: below `asked` of gm__ring_create. */
+uint32_t gm__ring_number(const gm__ring *ring, const gm__ring_slot *slot);
+
 void gm__ring_figures(gm__ring *ring, gm__ring_info *out);
 
 #endif

@@ -1,6 +1,7 @@
 #include "core/staging/staging.h"
 
 #include "core/device/device.h"
+#include "core/device/device_alloc.h"
 #include "core/staging/stock.h"
 
 /* The ring leaves the stock, under the device's lock, only while nobody uses the stock. Then it is ended without a
@@ -8,9 +9,9 @@
 
 enum { STAGING_SLOTS = 16 };
 
-/* Takes the device's ring away if nobody uses it; NULL: there is none, or it is in use. In a forked child nobody closes
- * what the parent opened. */
-static gm__ring *staging_detach(gm_device *device, bool forked) {
+/* Takes the device's ring away if nobody uses it, and the memory for scattering with it. NULL: there is none, or it is
+ * in use. In a forked child nobody closes what the parent opened. */
+static gm__ring *staging_detach(gm_device *device, bool forked, gm_memory *out_memory) {
   gm__ring *ring = NULL;
   if (!forked) gm__mutex_lock(&device->lock);
   gm__stock *stock = device->stock;
@@ -21,6 +22,9 @@ static gm__ring *staging_detach(gm_device *device, bool forked) {
   if (stock && stock->own.ring && stock->users == 1) {
     ring = stock->own.ring;
     stock->own.ring = NULL;
+    *out_memory = stock->own.scatter_memory;
+    stock->own.scatter_memory = (gm_memory){.handle = 0};
+    stock->own.scatter_measured = false;
   }
   if (!forked) gm__mutex_unlock(&device->lock);
   return ring;
@@ -29,27 +33,34 @@ static gm__ring *staging_detach(gm_device *device, bool forked) {
 static gm_status staging_end(gm_device *device, gm_error *err);
 
 /* False: it has one. */
-static bool staging_attach(gm_device *device, gm__ring *ring) {
+static bool staging_attach(gm_device *device, gm__ring *ring, const gm_memory *memory) {
   gm__mutex_lock(&device->lock);
   const bool first = !device->stock->own.ring;
   if (first) device->stock->own.ring = ring;
+  if (first && memory) {
+    device->stock->own.scatter_memory = *memory;
+    device->stock->own.scatter_measured = memory->handle != 0;
+  }
   device->end_stock = staging_end;
   gm__mutex_unlock(&device->lock);
   return first;
 }
 
 static gm_status staging_end(gm_device *device, gm_error *err) {
-  gm__ring *ring = staging_detach(device, gm__context_forked(device->ctx));
+  gm_memory memory = {.handle = 0};
+  gm__ring *ring = staging_detach(device, gm__context_forked(device->ctx), &memory);
   const gm_status status = gm__ring_destroy(ring, err);
+  if (status == GM_OK && memory.handle) gm__device_free(device, &memory, NULL);
   if (status == GM_OK) return gm__stock_end(device, err);
-  staging_attach(device, ring);
+  staging_attach(device, ring, &memory);
   return status;
 }
 
 gm_status gm__staging_shape(gm_device *device, uint32_t slots, uint64_t slot_bytes, gm_error *err) {
   gm__ring *ring;
   const gm_status status = gm__ring_create(device, slots, slot_bytes, &ring, err);
-  if (status == GM_OK && !staging_attach(device, ring)) gm__ring_destroy(ring, NULL); /* another thread was first */
+  if (status == GM_OK && !staging_attach(device, ring, NULL))
+    gm__ring_destroy(ring, NULL); /* another thread was first */
   return status;
 }
 
@@ -85,6 +96,25 @@ void gm__staging_set_small(gm_device *device, uint64_t bytes) {
   device->stock->own.measured = true;
   device->stock->own.small = bytes;
   gm__mutex_unlock(&device->lock);
+}
+
+bool gm__staging_scatter(gm_device *device, uint64_t *out_bytes, gm_memory *out_memory) {
+  gm__mutex_lock(&device->lock);
+  const bool measured = device->stock->own.scatter_measured;
+  *out_bytes = device->stock->own.scatter;
+  *out_memory = device->stock->own.scatter_memory;
+  gm__mutex_unlock(&device->lock);
+  return measured;
+}
+
+void gm__staging_set_scatter(gm_device *device, uint64_t bytes, const gm_memory *memory) {
+  gm__mutex_lock(&device->lock);
+  const bool first = !device->stock->own.scatter_measured;
+  if (first) device->stock->own.scatter = bytes;
+  if (first) device->stock->own.scatter_memory = *memory;
+  device->stock->own.scatter_measured = true;
+  gm__mutex_unlock(&device->lock);
+  if (!first && memory->handle) gm__device_free(device, memory, NULL); /* another thread was first */
 }
 
 bool gm__staging_links(gm_device *device, double *out_up, double *out_down) {

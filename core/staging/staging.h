@@ -14,6 +14,11 @@ void gm__staging_close(gm_device *device);
 bool gm__staging_small(gm_device *device, uint64_t *out);
 void gm__staging_set_small(gm_device *device, uint64_t bytes);
 
+/* The second limit, for copies that the device scatters itself. 0: it never does. *out_memory is memory of the device
+ * for them. Setting gives it to the staging. False and REQUIRES: as above. */
+bool gm__staging_scatter(gm_device *device, uint64_t *out_bytes, gm_memory *out_memory);
+void gm__staging_set_scatter(gm_device *device, uint64_t bytes, const gm_memory *memory);
+
 /* Bytes per second up and down at best. False: they were not measured, and are 0. */
 bool gm__staging_links(gm_device *device, double *out_up, double *out_down);
 /* REQUIRES: the staging is open. */

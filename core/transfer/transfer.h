@@ -15,6 +15,9 @@
 
 enum { GM__TRANSFER_LOADS = 16, GM__TRANSFER_JOINS = 256, GM__TRANSFER_PACKS = 1024 };
 
+/* From so many runs on the device scatters them, in so many bytes of its own for each slot of the ring. */
+enum { GM__TRANSFER_SCATTERS = 32, GM__TRANSFER_ROOM = 512 << 10 };
+
 typedef enum gm__transfer_way {
   GM__TRANSFER_UP,
   GM__TRANSFER_DOWN,
@@ -48,6 +51,13 @@ typedef struct gm__transfer_row {
   gm__access access;
   uint64_t copy;
 } gm__transfer_row;
+
+/* Packed copies that are next to each other on the device. */
+typedef struct gm__transfer_run {
+  gm_memory memory;
+  uint64_t offset, bytes; /* in `memory` */
+  uint64_t place;         /* in the slot */
+} gm__transfer_run;
 
 /* Bytes `first_at` of copy `first` to `last_end` of copy `last`. */
 typedef struct gm__transfer_load {
@@ -111,6 +121,21 @@ gm_status gm__transfer_plan(gm_transfer *t, const gm_copy *copies, const gm_tran
 /* Up to which size the device copies small pieces faster packed than one by one; 0: never. Measured once for each
  * device. REQUIRES: the staging of the device is open. */
 uint64_t gm__transfer_small_bytes(gm_device *device);
+
+/* Up to which size the device scatters small pieces faster than it copies them one by one; 0: never. *out_memory is the
+ * device's memory for it. Measured once for each device, when a transfer first wants it. REQUIRES: as above. */
+uint64_t gm__transfer_scatter_bytes(gm_device *device, gm__ring *ring, gm_memory *out_memory);
+
+/* --- transfer_scatter.c: for the driver --- */
+
+/* Whether the device scatters these runs itself; *out_beside is the memory for it, beside the slot. */
+bool gm__transfer_scatters(const gm_transfer *t, const gm__ring_slot *slot, const gm__transfer_run *runs,
+                           uint64_t count, gm__access *out_beside);
+
+/* Copies between a slot, where each run has its place, and the runs: one copy, and one submission of the device's.
+ * After a failure something may be under way. REQUIRES: gm__transfer_scatters. */
+gm_status gm__transfer_scatter(const gm_transfer *t, const gm__ring_slot *slot, bool up, const gm__access *beside,
+                               const gm__transfer_run *runs, uint64_t count, gm_point *point, gm_error *err);
 
 /* --- transfer_pack.c: for the driver --- */
 

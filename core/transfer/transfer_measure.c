@@ -1,5 +1,5 @@
-/* Whether the device is faster with small copies that are packed. Sixteen of one size go one by one, with one wait at
- * the end. Then their bytes are gathered, and go as one strided copy. */
+/* Whether the device is faster with small copies that are packed. Copies of one size go one by one, with one wait at
+ * the end. Then their bytes are gathered, and go as one strided copy, or are scattered by the device. */
 #include <string.h>
 
 #include "core/base/alloc.h"
@@ -8,14 +8,16 @@
 #include "core/staging/staging.h"
 #include "core/transfer/transfer.h"
 
-enum { MEASURE_COPIES = 16, MEASURE_TURNS = 12, MEASURE_MOST = 16384 };
+enum { MEASURE_COPIES = 16, MEASURE_SCATTERS = GM__TRANSFER_SCATTERS, MEASURE_TURNS = 12, MEASURE_MOST = 16384 };
 
 typedef struct measure {
   gm_device *device;
   gm_stream *stream;
   gm_memory memory;
   unsigned char *from, *slot;
-  uint64_t bytes; /* of each copy; the steps are twice as large */
+  uint64_t copies;
+  uint64_t bytes;   /* of each copy; the steps are twice as large */
+  gm_memory beside; /* the device scatters from there */
 } measure;
 
 static gm_status measure_wait(const measure *m, gm_point *point) {
@@ -27,7 +29,7 @@ static gm_status measure_wait(const measure *m, gm_point *point) {
 static gm_status measure_apart(const measure *m) {
   gm_point point = {0};
   gm_status status = GM_OK;
-  for (uint64_t i = 0; i < MEASURE_COPIES && !status; i++) {
+  for (uint64_t i = 0; i < m->copies && !status; i++) {
     const gm__access access = {m->device, m->memory, 2 * i * m->bytes, m->bytes};
     gm_point_release(m->device, &point);
     status = gm__access_write(&access, m->from + i * m->bytes, m->stream, &point, "gm_transfer", NULL);
@@ -64,37 +66,78 @@ static uint64_t measure_time(const measure *m, gm_status (*run)(const measure *)
   return best;
 }
 
-static uint64_t measure_sizes(measure *m) {
+static uint64_t measure_sizes(measure *m, gm_status (*packed_way)(const measure *)) {
   uint64_t small = 0;
   for (m->bytes = 256; m->bytes <= MEASURE_MOST; m->bytes *= 4) {
-    const uint64_t apart = measure_time(m, measure_apart), packed = measure_time(m, measure_packed);
+    const uint64_t apart = measure_time(m, measure_apart), packed = measure_time(m, packed_way);
     if (packed < apart / 2) small = m->bytes; /* to sort and to gather costs the rest */
   }
   return small;
 }
 
-static uint64_t measure_device(gm_device *device) {
-  measure m = {.device = device};
-  const gm_services *services = gm__context_services(device->ctx);
-  const size_t host = (size_t)2 * MEASURE_COPIES * MEASURE_MOST;
+/* Gathered, sent as one copy, and scattered by the device. */
+static gm_status measure_scattered(const measure *m) {
+  const gm__access all = {m->device, m->beside, 0, m->copies * m->bytes};
+  gm_copy_item items[MEASURE_SCATTERS];
+  gm_point point = {0};
+  gm_backend_point inner = {0, 0};
+  for (uint64_t i = 0; i < m->copies; i++) {
+    memcpy(m->slot + i * m->bytes, m->from + i * m->bytes, m->bytes);
+    items[i] = (gm_copy_item){&m->beside, i * m->bytes, &m->memory, 2 * i * m->bytes, m->bytes};
+  }
+  gm_status status = gm__access_write(&all, m->slot, m->stream, &point, "gm_transfer", NULL);
+  if (status) return status;
+  status = gm__submitting(m->device)->copy_many(m->device->handle, m->stream->handle, items, (uint32_t)m->copies,
+                                                &inner, NULL);
+  if (status) measure_wait(m, &point);
+  if (status) return status;
+  gm_point_release(m->device, &point);
+  point = (gm_point){m->stream->id, inner.handle, inner.value};
+  return measure_wait(m, &point);
+}
+
+/* REQUIRES: device and copies are set. */
+static uint64_t measure_device(measure *m, gm_status (*packed_way)(const measure *)) {
+  const gm_services *services = gm__context_services(m->device->ctx);
+  const size_t host = (size_t)2 * m->copies * MEASURE_MOST;
   const gm__device_request request = {.bytes = host};
   uint64_t small = 0;
-  if (!gm__device_makes_streams(device) || gm_stream_create(device, &m.stream, NULL)) return 0;
-  m.from = gm__alloc(services, host);
-  if (m.from && gm__device_alloc(device, &request, &m.memory, NULL) == GM_OK) {
-    m.slot = m.from + host / 2;
-    small = measure_sizes(&m);
-    gm__device_free(device, &m.memory, NULL);
+  if (!gm__device_makes_streams(m->device) || gm_stream_create(m->device, &m->stream, NULL)) return 0;
+  m->from = gm__alloc(services, host);
+  if (m->from && gm__device_alloc(m->device, &request, &m->memory, NULL) == GM_OK) {
+    m->slot = m->from + host / 2;
+    small = measure_sizes(m, packed_way);
+    gm__device_free(m->device, &m->memory, NULL);
   }
-  gm__release(services, m.from, host);
-  gm_stream_close(m.stream, NULL);
+  gm__release(services, m->from, host);
+  gm_stream_close(m->stream, NULL);
   return small;
 }
 
 uint64_t gm__transfer_small_bytes(gm_device *device) {
   uint64_t small = 0;
   if (gm__staging_small(device, &small)) return small;
-  small = measure_device(device);
+  measure m = {.device = device, .copies = MEASURE_COPIES};
+  small = measure_device(&m, measure_packed);
   gm__staging_set_small(device, small);
   return small;
+}
+
+uint64_t gm__transfer_scatter_bytes(gm_device *device, gm__ring *ring, gm_memory *out_memory) {
+  uint64_t most = 0;
+  gm__ring_info info;
+  if (gm__staging_scatter(device, &most, out_memory)) return most;
+  gm__ring_figures(ring, &info);
+  measure m = {.device = device, .copies = MEASURE_SCATTERS};
+  const gm__device_request request = {.bytes = (uint64_t)info.most * GM__TRANSFER_ROOM};
+  if (gm__device_alloc(device, &request, &m.beside, NULL) == GM_OK) {
+    most = measure_device(&m, measure_scattered);
+  } else {
+    m.beside = (gm_memory){.handle = 0};
+  }
+  if (!most && m.beside.handle) gm__device_free(device, &m.beside, NULL);
+  if (!most) m.beside = (gm_memory){.handle = 0};
+  gm__staging_set_scatter(device, most, &m.beside);
+  gm__staging_scatter(device, &most, out_memory);
+  return most;
 }

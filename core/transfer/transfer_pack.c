@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/alloc.h"
 #include "core/base/saturate.h"
 #include "core/block/span_copy.h"
 #include "core/transfer/transfer.h"
+
+enum { PACK_WORD = 16 };
 
 /* The next copies of a load that are one: `rows` times `bytes`, each `step` behind the one before. */
 typedef struct pack_run {
@@ -134,14 +137,66 @@ static gm_status pack_submit(gm_transfer *t, bool up, const pack_run *run, gm_po
   return status;
 }
 
-gm_status gm__transfer_pack(gm_transfer *t, gm__transfer_load *load, uint64_t *out_failed, gm_error *err) {
-  const uint64_t rows = load->last - load->first + 1;
+/* ---- irregular places ---- */
+
+/* How many copies the rows would be. */
+static uint64_t pack_boxes(const gm_transfer *t, uint64_t rows) {
+  uint64_t boxes = 0;
+  pack_run box;
+  for (uint64_t at = 0; at < rows; at = pack_run_at(t, at, rows, &box)) boxes++;
+  return boxes;
+}
+
+/* The rows as runs, each at a place in the slot that lies as its target does to words of 16 bytes. */
+static uint64_t pack_runs(const gm_transfer *t, uint64_t rows, gm__transfer_run *runs) {
+  uint64_t count = 0, place = 0, bytes;
+  for (uint64_t at = 0; at < rows; count++) {
+    const gm__access *first = &t->rows[at].access;
+    const uint64_t end = at + pack_joined(t, at, rows, &bytes);
+    place = gm__round_up(place, PACK_WORD) + first->offset % PACK_WORD;
+    runs[count] = (gm__transfer_run){first->memory, first->offset, bytes, place};
+    for (; at < end; at++) {
+      t->copies[t->rows[at].copy].place = place;
+      place += t->rows[at].access.bytes;
+    }
+  }
+  return count;
+}
+
+/* What lies between the runs in the slot goes over the link, too. */
+static gm_status pack_submit_runs(gm_transfer *t, const gm__transfer_load *load, const gm__access *beside,
+                                  const gm__transfer_run *runs, uint64_t count, gm_point *point, gm_error *err) {
   const bool up = t->copies[load->first].way == GM__TRANSFER_UP;
-  gm_status status = pack_open(t, load, out_failed, err);
+  for (uint64_t i = load->first; i <= load->last && up; i++) {
+    const gm__transfer_copy *copy = &t->copies[i];
+    memcpy(load->slot->host + copy->place, gm__transfer_host(copy, copy->arrived), copy->what.bytes - copy->arrived);
+  }
+  const gm_status status = gm__transfer_scatter(t, load->slot, up, beside, runs, count, point, err);
   if (status) return status;
-  qsort(t->rows, rows, sizeof *t->rows, pack_by_place);
+  t->stats.link_bytes += beside->bytes;
+  t->stats.staged_bytes += beside->bytes;
+  t->stats.link_copies++;
+  return GM_OK;
+}
+
+/* False: the device does not scatter these. *status is that of the submission. */
+static bool pack_scatter(gm_transfer *t, gm__transfer_load *load, uint64_t rows, gm_status *status, gm_error *err) {
+  const gm_services *services = gm__context_services(t->device->ctx);
+  gm__access beside;
+  if (pack_boxes(t, rows) < GM__TRANSFER_SCATTERS) return false;
+  gm__transfer_run *runs = gm__alloc_array(services, rows, sizeof *runs);
+  const uint64_t count = runs ? pack_runs(t, rows, runs) : 0;
+  const bool scatters = runs && gm__transfer_scatters(t, load->slot, runs, count, &beside);
+  if (scatters) *status = pack_submit_runs(t, load, &beside, runs, count, &load->point, err);
+  gm__release(services, runs, rows * sizeof *runs);
+  return scatters;
+}
+
+static gm_status pack_submit_boxes(gm_transfer *t, gm__transfer_load *load, uint64_t rows, uint64_t *out_failed,
+                                   gm_error *err) {
+  const bool up = t->copies[load->first].way == GM__TRANSFER_UP;
+  gm_status status = GM_OK;
   pack_places(t, load, rows);
-  load->packed = true;
   for (uint64_t at = 0, next; at < rows && !status; at = next) {
     pack_run run = {.place = load->slot->host + t->copies[t->rows[at].copy].place};
     gm_point point = {0};
@@ -154,6 +209,17 @@ gm_status gm__transfer_pack(gm_transfer *t, gm__transfer_load *load, uint64_t *o
     t->stats.link_bytes += run.bytes * run.rows;
     t->stats.staged_bytes += run.bytes * run.rows;
   }
+  return status;
+}
+
+gm_status gm__transfer_pack(gm_transfer *t, gm__transfer_load *load, uint64_t *out_failed, gm_error *err) {
+  const uint64_t rows = load->last - load->first + 1;
+  gm_status status = pack_open(t, load, out_failed, err);
+  if (status) return status;
+  qsort(t->rows, rows, sizeof *t->rows, pack_by_place);
+  load->packed = true;
+  *out_failed = load->first;
+  if (!pack_scatter(t, load, rows, &status, err)) status = pack_submit_boxes(t, load, rows, out_failed, err);
   if (status && gm__order_drain(t->stream, "gm_transfer", NULL)) gm_stream_sync(t->stream, NULL);
   return gm__error_of("gm_transfer", status, err);
 }

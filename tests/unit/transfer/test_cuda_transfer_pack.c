@@ -9,6 +9,7 @@
 /* cmocka wants those above before it */
 #include <cmocka.h>
 
+#include "core/device/device_alloc.h"
 #include "support/link_model.h"
 #include "support/random.h"
 #include "support/transfer_scene.h"
@@ -24,6 +25,20 @@ static void pack_up_to(uint64_t bytes) {
   gm_error err;
   ok(gm__staging_open(device, &ring, &err), &err);
   gm__staging_set_small(device, bytes);
+  gm__staging_close(device);
+}
+
+/* The device scatters copies up to that size, whatever its speed is; 0: it never does. */
+static void scatter_up_to(uint64_t bytes) {
+  gm__ring *ring = NULL;
+  gm__ring_info info;
+  gm_memory memory = {.handle = 0};
+  gm_error err;
+  ok(gm__staging_open(device, &ring, &err), &err);
+  gm__ring_figures(ring, &info);
+  const gm__device_request request = {.bytes = (uint64_t)info.most << 20};
+  if (bytes) ok(gm__device_alloc(device, &request, &memory, &err), &err);
+  gm__staging_set_scatter(device, bytes, &memory);
   gm__staging_close(device);
 }
 
@@ -86,6 +101,7 @@ static void steps_that_differ_stay_apart(void **state) {
   (void)state;
   uint64_t places[COPIES], at = 0;
   pack_up_to(4096);
+  scatter_up_to(0);
   for (uint64_t i = 0; i < COPIES; i++) places[i] = at += SMALL + 1 + i * i % 7919;
   const gm_transfer_stats stats = (set_copies(places, false), run(copies, COPIES, NULL));
   assert_in_range(stats.link_copies, COPIES / 2, COPIES);
@@ -93,6 +109,75 @@ static void steps_that_differ_stay_apart(void **state) {
   memset(down, 0, BYTES);
   run(copies, COPIES, NULL);
   assert_memory_equal(up, down, COPIES * SMALL);
+}
+
+/* There and back, one copy on each link. Between the runs lies what takes them to words of 16 bytes. */
+static void check_scattered(const uint64_t *places) {
+  memset(down, 0, BYTES);
+  cuda_say("set LINK h2d:1000:3,d2h:1000:3,poll:0");
+  set_copies(places, false);
+  const gm_transfer_stats there_stats = run(copies, COPIES, NULL);
+  set_copies(places, true);
+  const gm_transfer_stats back_stats = run(copies, COPIES, NULL);
+  take_journal();
+  assert_int_equal(there_stats.link_copies, 1);
+  assert_int_equal(back_stats.link_copies, 1);
+  assert_int_equal(link_count(&journal, GM__LINK_H2D), 1);
+  assert_int_equal(link_count(&journal, GM__LINK_D2H), 1);
+  assert_int_equal(link_bytes(&journal, GM__LINK_H2D), there_stats.link_bytes);
+  assert_int_equal(link_bytes(&journal, GM__LINK_D2H), back_stats.link_bytes);
+  assert_in_range(there_stats.link_bytes, COPIES * SMALL, COPIES * (SMALL + 31));
+  assert_int_equal(back_stats.useful_bytes, COPIES * SMALL);
+  cuda_say("set LINK off");
+  assert_memory_equal(up, down, COPIES * SMALL);
+}
+
+static void steps_that_differ_are_scattered(void **state) {
+  (void)state;
+  uint64_t places[COPIES], at = 0;
+  pack_up_to(4096);
+  scatter_up_to(4096);
+  for (uint64_t i = 0; i < COPIES; i++) places[i * 37 % COPIES] = at += SMALL + 1 + i * i % 7919;
+  check_scattered(places);
+  for (uint64_t i = at = 0; i < COPIES; i++)
+    places[i] = at += i % 5 == 1 ? SMALL : 2 * SMALL + i * i % 977; /* some meet */
+  check_scattered(places);
+}
+
+/* A size above the limit goes by copies of its own, with all others of its load. */
+static void larger_ones_are_not_scattered(void **state) {
+  (void)state;
+  uint64_t places[COPIES], at = 0;
+  pack_up_to(4096);
+  scatter_up_to(SMALL - 1);
+  for (uint64_t i = 0; i < COPIES; i++) places[i] = at += SMALL + 1 + i * i % 7919;
+  set_copies(places, false);
+  assert_in_range(run(copies, COPIES, NULL).link_copies, COPIES / 2, COPIES);
+}
+
+/* Whatever of a scattered load fails, nothing of it counts, and a transfer that goes on moves it all. */
+static void a_failed_scatter_is_moved_again(void **state) {
+  (void)state;
+  static const char *const failures[] = {"fail cuMemcpyHtoDAsync_v2:1:1", "fail cuMemcpyDtoDAsync_v2:1:1",
+                                         "fail cuMemcpyDtoDAsync_v2:50:1"};
+  uint64_t places[COPIES], at = 0;
+  pack_up_to(4096);
+  scatter_up_to(4096);
+  for (uint64_t i = 0; i < COPIES; i++) places[i] = at += SMALL + 1 + i * i % 7919;
+  for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++) {
+    set_copies(places, false);
+    cuda_say(failures[i]);
+    gm_transfer *t = start(copies, COPIES, NULL);
+    cuda_say("fail");
+    assert_int_equal(wait_for(t, GM_ERR_DRIVER).useful_bytes, 0);
+    const gm_transfer_params again = {.struct_size = sizeof again, .resume = t};
+    assert_int_equal(run(copies, COPIES, &again).link_copies, 1);
+    release(t);
+    set_copies(places, true);
+    memset(down, 0, BYTES);
+    run(copies, COPIES, NULL);
+    assert_memory_equal(up, down, COPIES * SMALL);
+  }
 }
 
 static void larger_copies_go_by_themselves(void **state) {
@@ -104,8 +189,7 @@ static void larger_copies_go_by_themselves(void **state) {
 }
 
 /* Sizes and places at random, both ways, against the plain calls. */
-static void random_boxes_keep_their_bytes(void **state) {
-  (void)state;
+static void random_boxes(void) {
   uint64_t random = 17;
   gm_error err;
   pack_up_to(4096);
@@ -139,6 +223,18 @@ static void random_boxes_keep_their_bytes(void **state) {
     run(copies, count, NULL);
     assert_memory_equal(up, down, host);
   }
+}
+
+static void random_boxes_keep_their_bytes(void **state) {
+  (void)state;
+  scatter_up_to(0);
+  random_boxes();
+}
+
+static void random_boxes_that_are_scattered_keep_their_bytes(void **state) {
+  (void)state;
+  scatter_up_to(4096);
+  random_boxes();
 }
 
 /* The copy that failed is told, nothing of its load counts, and resume moves it all. */
@@ -183,9 +279,11 @@ static void a_device_is_measured_once(void **state) {
 int main(void) {
 #define TRANSFER_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
   const struct CMUnitTest tests[] = {
-      TRANSFER_TEST(equal_steps_are_one_copy),       TRANSFER_TEST(steps_that_differ_stay_apart),
-      TRANSFER_TEST(larger_copies_go_by_themselves), TRANSFER_TEST(random_boxes_keep_their_bytes),
-      TRANSFER_TEST(a_failed_box_is_moved_again),    TRANSFER_TEST(a_device_is_measured_once),
+      TRANSFER_TEST(equal_steps_are_one_copy),        TRANSFER_TEST(steps_that_differ_stay_apart),
+      TRANSFER_TEST(steps_that_differ_are_scattered), TRANSFER_TEST(larger_ones_are_not_scattered),
+      TRANSFER_TEST(a_failed_scatter_is_moved_again), TRANSFER_TEST(larger_copies_go_by_themselves),
+      TRANSFER_TEST(random_boxes_keep_their_bytes),   TRANSFER_TEST(random_boxes_that_are_scattered_keep_their_bytes),
+      TRANSFER_TEST(a_failed_box_is_moved_again),     TRANSFER_TEST(a_device_is_measured_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

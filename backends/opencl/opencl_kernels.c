@@ -1,0 +1,156 @@
+#include "backends/opencl/opencl_kernels.h"
+
+#include "backends/opencl/opencl_mem.h"
+#include "core/base/alloc.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+
+/* Invariants: one thread moves `state` from NONE to BUSY. It writes `program` and `copy` before it sets READY. REFUSED
+ * stays. A thread that finds BUSY does not wait: it goes without the kernel. The arguments of a kernel belong to it, so
+ * `lock` is held from the first one until the kernel is enqueued. */
+
+enum { KERNELS_NONE, KERNELS_BUSY, KERNELS_READY, KERNELS_REFUSED };
+enum { KERNELS_LEAST = 16, KERNELS_ITEM_MOST = 65536, KERNELS_GROUP = 64 };
+
+/* One group of threads for each item. Words of 16 bytes where both sides have them at the same places. */
+static const char kernels_text[] =
+    "__kernel void gm_copy_many(__global uchar *to, __global const uchar *from, __global const ulong *items) {\n"
+    "  const ulong at = items[3 * get_group_id(0)], source = items[3 * get_group_id(0) + 1];\n"
+    "  const ulong bytes = items[3 * get_group_id(0) + 2], step = get_local_size(0), first = get_local_id(0);\n"
+    "  __global uchar *dst = to + at;\n"
+    "  __global const uchar *src = from + source;\n"
+    "  const ulong head = (at ^ source) & 15 ? bytes : min(bytes, (16 - (at & 15)) & 15);\n"
+    "  const ulong words = (bytes - head) / 16;\n"
+    "  __global uint4 *dst_words = (__global uint4 *)(dst + head);\n"
+    "  __global const uint4 *src_words = (__global const uint4 *)(src + head);\n"
+    "  for (ulong i = first; i < head; i += step) dst[i] = src[i];\n"
+    "  for (ulong i = first; i < words; i += step) dst_words[i] = src_words[i];\n"
+    "  for (ulong i = head + 16 * words + first; i < bytes; i += step) dst[i] = src[i];\n"
+    "}\n";
+
+/* ---- the program ---- */
+
+static bool kernels_are_known(const gm__opencl_syms *cl) {
+  return cl->clCreateProgramWithSource && cl->clBuildProgram && cl->clReleaseProgram && cl->clCreateKernel &&
+         cl->clReleaseKernel && cl->clSetKernelArg && cl->clEnqueueNDRangeKernel;
+}
+
+static const char *kernels_make(gm__opencl_device *device, cl_int *code) {
+  const gm__opencl_syms *cl = device->cl;
+  gm__opencl_kernels *kernels = &device->kernels;
+  const char *text = kernels_text;
+  if (!kernels_are_known(cl)) return "clCreateProgramWithSource";
+  kernels->program = cl->clCreateProgramWithSource(device->context, 1, &text, NULL, code);
+  if (!kernels->program) return "clCreateProgramWithSource";
+  *code = cl->clBuildProgram(kernels->program, 1, &device->id, "", NULL, NULL);
+  if (*code != CL_SUCCESS) return "clBuildProgram";
+  kernels->copy = cl->clCreateKernel(kernels->program, "gm_copy_many", code);
+  return kernels->copy ? NULL : "clCreateKernel";
+}
+
+static void kernels_release(const gm__opencl_device *device) {
+  const gm__opencl_kernels *kernels = &device->kernels;
+  if (kernels->copy) device->cl->clReleaseKernel(kernels->copy);
+  if (kernels->program) device->cl->clReleaseProgram(kernels->program);
+}
+
+static void kernels_refuse(gm__opencl_device *device, const char *op, cl_int code) {
+  if (atomic_exchange(&device->kernels.state, KERNELS_REFUSED) == KERNELS_REFUSED) return;
+  gm__log(device->services, GM_LOG_INFO, "opencl device %u: small copies go one by one, not by a kernel: %s said %d",
+          (unsigned)device->info.index, op, (int)code);
+}
+
+static bool kernels_ready(gm__opencl_device *device) {
+  int state = atomic_load(&device->kernels.state);
+  cl_int code = CL_SUCCESS;
+  if (state == KERNELS_READY) return true;
+  if (state != KERNELS_NONE || !atomic_compare_exchange_strong(&device->kernels.state, &state, KERNELS_BUSY)) {
+    return false;
+  }
+  const char *failed = kernels_make(device, &code);
+  if (failed) {
+    kernels_refuse(device, failed, code);
+  } else {
+    atomic_store(&device->kernels.state, KERNELS_READY);
+  }
+  return !failed;
+}
+
+void gm__opencl_kernels_open(gm__opencl_device *device) {
+  atomic_init(&device->kernels.state, KERNELS_NONE);
+  gm__mutex_init(&device->kernels.lock, GM__RANK_BACKEND);
+}
+
+void gm__opencl_kernels_close(gm__opencl_device *device, gm_close_mode mode) {
+  if (mode != GM_CLOSE_NORMAL) return;
+  kernels_release(device);
+  gm__mutex_destroy(&device->kernels.lock);
+}
+
+/* ---- copies ---- */
+
+static bool kernels_take(const gm__opencl_memory *memory) {
+  return memory->buffer && memory->kind <= GM__OPENCL_BUFFER_SHARED && !atomic_load(&memory->viewed);
+}
+
+/* Small items between one pair of buffers, their targets in order. */
+static bool kernels_suit(const gm_copy_item *items, uint32_t count) {
+  const gm__opencl_memory *to = gm__opencl_memory_of(items[0].dst), *from = gm__opencl_memory_of(items[0].src);
+  if (!kernels_take(to) || !kernels_take(from) || to->buffer == from->buffer) return false;
+  for (uint32_t i = 0; i < count; i++) {
+    const gm_copy_item *item = &items[i];
+    const bool pair = gm__opencl_memory_of(item->dst) == to && gm__opencl_memory_of(item->src) == from;
+    if (!pair || item->bytes > KERNELS_ITEM_MOST) return false;
+    if (i && item->dst_offset < item[-1].dst_offset + item[-1].bytes) return false;
+  }
+  return true;
+}
+
+/* The items for the kernel: target, source, bytes. NULL: no memory. */
+static cl_mem kernels_items(const gm__opencl_device *device, const gm_copy_item *items, uint32_t count) {
+  const uint64_t to = gm__opencl_memory_of(items[0].dst)->origin, from = gm__opencl_memory_of(items[0].src)->origin;
+  const size_t bytes = (size_t)count * 3 * sizeof(cl_ulong);
+  cl_ulong *table = gm__alloc(device->services, bytes);
+  cl_int code = CL_SUCCESS;
+  if (!table) return NULL;
+  for (uint32_t i = 0; i < count; i++) {
+    cl_ulong *row = &table[(size_t)3 * i];
+    row[0] = to + items[i].dst_offset;
+    row[1] = from + items[i].src_offset;
+    row[2] = items[i].bytes;
+  }
+  cl_mem made =
+      device->cl->clCreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes, table, &code);
+  gm__release(device->services, table, bytes);
+  return made;
+}
+
+/* A processor's thread does a whole item. */
+static size_t kernels_group(const gm__opencl_device *device) {
+  return device->info.type == GM_DEVICE_TYPE_CPU ? 1 : KERNELS_GROUP;
+}
+
+static cl_int kernels_submit(gm__opencl_device *device, cl_command_queue queue, const gm_copy_item *items,
+                             uint32_t count, cl_mem table, cl_event *event) {
+  const gm__opencl_syms *cl = device->cl;
+  cl_kernel kernel = device->kernels.copy;
+  const size_t group = kernels_group(device), all = group * count;
+  gm__mutex_lock(&device->kernels.lock);
+  cl_int code = cl->clSetKernelArg(kernel, 0, sizeof(cl_mem), &gm__opencl_memory_of(items[0].dst)->buffer);
+  if (!code) code = cl->clSetKernelArg(kernel, 1, sizeof(cl_mem), &gm__opencl_memory_of(items[0].src)->buffer);
+  if (!code) code = cl->clSetKernelArg(kernel, 2, sizeof(cl_mem), &table);
+  if (!code) code = cl->clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &all, &group, 0, NULL, event);
+  gm__mutex_unlock(&device->kernels.lock);
+  return code;
+}
+
+bool gm__opencl_kernels_copy(gm__opencl_device *device, cl_command_queue queue, const gm_copy_item *items,
+                             uint32_t count, cl_event *event) {
+  if (count < KERNELS_LEAST || !kernels_suit(items, count) || !kernels_ready(device)) return false;
+  cl_mem table = kernels_items(device, items, count);
+  if (!table) return false;
+  const cl_int code = kernels_submit(device, queue, items, count, table, event);
+  device->cl->clReleaseMemObject(table);
+  if (code != CL_SUCCESS) kernels_refuse(device, "clEnqueueNDRangeKernel", code);
+  return code == CL_SUCCESS;
+}
