@@ -8,7 +8,7 @@
 #include "core/staging/staging.h"
 #include "core/transfer/transfer.h"
 
-enum { MEASURE_COPIES = 16, MEASURE_SCATTERS = GM__TRANSFER_SCATTERS, MEASURE_TURNS = 12, MEASURE_MOST = 16384 };
+enum { MEASURE_COPIES = 16, MEASURE_SCATTERS = 2 * GM__TRANSFER_SCATTERS, MEASURE_TURNS = 12, MEASURE_MOST = 16384 };
 
 typedef struct measure {
   gm_device *device;
@@ -81,6 +81,7 @@ static gm_status measure_scattered(const measure *m) {
   gm_copy_item items[MEASURE_SCATTERS];
   gm_point point = {0};
   gm_backend_point inner = {0, 0};
+  if (all.bytes > m->beside.bytes) return GM_ERR_NOT_SUPPORTED;
   for (uint64_t i = 0; i < m->copies; i++) {
     memcpy(m->slot + i * m->bytes, m->from + i * m->bytes, m->bytes);
     items[i] = (gm_copy_item){&m->beside, i * m->bytes, &m->memory, 2 * i * m->bytes, m->bytes};
