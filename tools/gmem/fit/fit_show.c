@@ -182,29 +182,30 @@ void fit_print(FILE *file, const fit_question *self, bool explains) {
 
 /* ---- JSON ---- */
 
-/* `room`: NULL of the host. */
-static void show_json_part(json_writer *out, const char *backend, uint32_t device, const gm_fit_part *part,
-                           const gm_fit_device *room, uint64_t free_bytes) {
+/* Null where the rules of the part are unknown. */
+static void show_json_term(json_writer *out, const fit_question *self, gm_estimate_part_kind part, const char *key,
+                           uint64_t bytes) {
+  writer_bytes(out, key, fit_is_unknown(self, part) ? GM_UNKNOWN_BYTES : bytes);
+}
+
+/* `room`: NULL of the host. Where a part is unknown, so is their sum, and how many layers there is room for. */
+static void show_json_part(json_writer *out, const fit_question *self, const char *backend, uint32_t device,
+                           const gm_fit_part *part, const gm_fit_device *room, uint64_t free_bytes) {
+  const bool known = self->estimate.standing != GM_STANDING_UNKNOWN;
   writer_open(out, NULL, '{');
   writer_text(out, "backend", backend);
   writer_u64(out, "device", device);
-  writer_u64(out, "layers", part->layer_count);
-  writer_bytes(out, "bytes", part->bytes);
-  writer_bytes(out, "headroom_bytes", part->headroom_bytes);
-  writer_bytes(out, "weight_bytes", part->weight_bytes);
-  writer_bytes(out, "kv_cache_bytes", part->kv_bytes);
-  writer_bytes(out, "activation_bytes", part->compute_bytes);
+  writer_bytes(out, "layers", known ? part->layer_count : GM_UNKNOWN_BYTES);
+  writer_bytes(out, "bytes", known ? part->bytes : GM_UNKNOWN_BYTES);
+  writer_bytes(out, "headroom_bytes", known ? part->headroom_bytes : GM_UNKNOWN_BYTES);
+  writer_bytes(out, "weight_bytes", known ? part->weight_bytes : GM_UNKNOWN_BYTES);
+  writer_bytes(out, "kv_cache_bytes", known ? part->kv_bytes : GM_UNKNOWN_BYTES);
+  writer_bytes(out, "activation_bytes", known ? part->compute_bytes : GM_UNKNOWN_BYTES);
   writer_bytes(out, "free_bytes", free_bytes);
   writer_bytes(out, "margin_bytes", room ? room->margin_bytes : 0);
   writer_bytes(out, "overhead_bytes", room && part->layer_count ? room->overhead_bytes : 0);
   writer_text_or_null(out, "why", part->why);
   writer_close(out);
-}
-
-/* Null where the rules of the part are unknown. */
-static void show_json_term(json_writer *out, const fit_question *self, gm_estimate_part_kind part, const char *key,
-                           uint64_t bytes) {
-  writer_bytes(out, key, fit_is_unknown(self, part) ? GM_UNKNOWN_BYTES : bytes);
 }
 
 static void show_json_terms(json_writer *out, const fit_question *self) {
@@ -296,9 +297,9 @@ static void show_json_kinds(json_writer *out, const fit_question *self) {
     writer_open(out, NULL, '{');
     writer_text(out, "kind", kinds[i].name);
     writer_u64(out, "layers", kinds[i].layers);
-    writer_bytes(out, "weight_bytes", kinds[i].weight_bytes);
-    writer_bytes(out, "expert_bytes", kinds[i].expert_bytes);
-    writer_bytes(out, "kv_cache_bytes", kinds[i].kv_bytes);
+    show_json_term(out, self, GM_ESTIMATE_WEIGHTS, "weight_bytes", kinds[i].weight_bytes);
+    show_json_term(out, self, GM_ESTIMATE_WEIGHTS, "expert_bytes", kinds[i].expert_bytes);
+    show_json_term(out, self, GM_ESTIMATE_CACHE, "kv_cache_bytes", kinds[i].kv_bytes);
     writer_close(out);
   }
   writer_close(out);
@@ -312,9 +313,10 @@ void fit_json(json_writer *out, const fit_question *self, bool explains) {
   writer_open(out, "placement", '[');
   for (uint32_t i = 0; i < self->device_count; i++) {
     const gm_fit_device *room = &self->room[i];
-    show_json_part(out, self->devices[i].backend, self->devices[i].index, &self->parts[i], room, room->free_bytes);
+    show_json_part(out, self, self->devices[i].backend, self->devices[i].index, &self->parts[i], room,
+                   room->free_bytes);
   }
-  show_json_part(out, "cpu", 0, &self->plan.host, NULL, self->host_free_bytes);
+  show_json_part(out, self, "cpu", 0, &self->plan.host, NULL, self->host_free_bytes);
   writer_close(out);
   show_json_kinds(out, self);
   show_json_beside(out, self);
