@@ -155,6 +155,10 @@ function(gm_add_test)
     set(start $<TARGET_FILE:${program}>)
   endif()
   add_test(NAME ${arg_NAME} COMMAND gm_limit ${arg_TIMEOUT} ${start} ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  if(GM_SANITIZE MATCHES address AND arg_NAME MATCHES "opencl")
+    list(APPEND arg_ENVIRONMENT
+      "LSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/lsan_opencl.supp':print_suppressions=0")
+  endif()
   # These engines unload the driver: tests/support/keep_libraries.c says what is lost then.
   if(GM_SANITIZE MATCHES address AND arg_NAME MATCHES "^(example.engine_vulkan|integrations.ncnn)")
     if(NOT TARGET gm_keep_libraries)

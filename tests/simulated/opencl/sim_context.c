@@ -65,6 +65,12 @@ cl_context sim_create_context(const cl_context_properties *properties, cl_uint c
   return context;
 }
 
+cl_int sim_build(cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
+                 void(CL_CALLBACK *notify)(cl_program, void *), void *user) {
+  cl_device_id real = count ? sim_device_of(devices[0])->real : NULL; /* all are copies of one */
+  return sim.real.clBuildProgram(program, count ? 1 : 0, count ? &real : NULL, options, notify, user);
+}
+
 static cl_int owner_devices(const void *handle, size_t bytes, void *value, size_t *value_bytes) {
   pthread_mutex_lock(&sim.mutex);
   const sim_owner *owner = owner_find(handle);

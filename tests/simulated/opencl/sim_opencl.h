@@ -63,6 +63,8 @@ cl_context sim_create_context(const cl_context_properties *properties, cl_uint c
                               void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user,
                               cl_int *errcode);
 cl_int sim_get_context_info(cl_context context, cl_context_info what, size_t bytes, void *value, size_t *value_bytes);
+cl_int sim_build(cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
+                 void(CL_CALLBACK *notify)(cl_program, void *), void *user);
 cl_command_queue sim_create_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties,
                                   cl_int *errcode);
 cl_int sim_get_queue_info(cl_command_queue queue, cl_command_queue_info what, size_t bytes, void *value,
@@ -105,6 +107,8 @@ typedef struct sim_turn {
 void sim_order_note(cl_command_queue queue, cl_command_queue_properties properties);
 void sim_order_begin(cl_command_queue queue, cl_uint waits, const cl_event *wait_list, cl_event *event, sim_turn *out);
 cl_int sim_order_end(cl_command_queue queue, sim_turn *turn, cl_int code);
+cl_int sim_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset,
+                  const size_t *global, const size_t *local, cl_uint waits, const cl_event *wait_list, cl_event *event);
 cl_int sim_read(cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t bytes, void *host,
                 cl_uint waits, const cl_event *wait_list, cl_event *event);
 cl_int sim_marker(cl_command_queue queue, cl_uint waits, const cl_event *wait_list, cl_event *event);

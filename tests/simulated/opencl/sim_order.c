@@ -111,6 +111,16 @@ cl_int sim_read(cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t 
                                                     turn.wait_list, turn.event));
 }
 
+cl_int sim_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset,
+                  const size_t *global, const size_t *local, cl_uint waits, const cl_event *wait_list,
+                  cl_event *event) {
+  sim_turn turn;
+  sim_order_begin(queue, waits, wait_list, event, &turn);
+  return sim_order_end(queue, &turn,
+                       sim.real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, turn.waits,
+                                                       turn.wait_list, turn.event));
+}
+
 cl_int sim_marker(cl_command_queue queue, cl_uint waits, const cl_event *wait_list, cl_event *event) {
   const cl_int code = sim.real.clEnqueueMarkerWithWaitList(queue, waits, wait_list, event);
   order_release(NULL);

@@ -21,9 +21,33 @@ static struct {
   __typeof__(((gm__opencl_syms *)0)->clEnqueueNDRangeKernel) kernel;
   __typeof__(((gm__opencl_syms *)0)->clEnqueueCopyBuffer) copy;
   __typeof__(((gm__opencl_syms *)0)->clBuildProgram) build;
+  __typeof__(((gm__opencl_syms *)0)->clCreateProgramWithSource) program;
+  __typeof__(((gm__opencl_syms *)0)->clCreateKernel) create;
+  __typeof__(((gm__opencl_syms *)0)->clSetKernelArg) argument;
 } real;
 static unsigned kernels, copies, builds, told;
 static cl_int build_answer, kernel_answer;
+static const char *fails; /* another entry that answers CL_OUT_OF_HOST_MEMORY */
+
+static cl_program fail_program(cl_context context, cl_uint count, const char **texts, const size_t *lengths,
+                               cl_int *errcode) {
+  if (!fails || strcmp(fails, "clCreateProgramWithSource") != 0)
+    return real.program(context, count, texts, lengths, errcode);
+  *errcode = CL_OUT_OF_HOST_MEMORY;
+  return NULL;
+}
+
+static cl_kernel fail_create(cl_program program, const char *entry, cl_int *errcode) {
+  if (!fails || strcmp(fails, "clCreateKernel") != 0) return real.create(program, entry, errcode);
+  *errcode = CL_OUT_OF_HOST_MEMORY;
+  return NULL;
+}
+
+/* The last argument, after others were set. */
+static cl_int fail_argument(cl_kernel kernel, cl_uint index, size_t bytes, const void *value) {
+  if (fails && index == 2 && strcmp(fails, "clSetKernelArg") == 0) return CL_OUT_OF_HOST_MEMORY;
+  return real.argument(kernel, index, bytes, value);
+}
 
 static cl_int count_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset,
                            const size_t *global, const size_t *local, cl_uint waits, const cl_event *list,
@@ -59,9 +83,15 @@ static void *hook(void *user, const char *backend, const char *symbol, void *fou
   mine.kernel = count_kernel;
   mine.copy = count_copy;
   mine.build = count_build;
+  mine.program = fail_program;
+  mine.create = fail_create;
+  mine.argument = fail_argument;
   if (strcmp(symbol, "clEnqueueNDRangeKernel") == 0) return hook_with(found, &real.kernel, &mine.kernel);
   if (strcmp(symbol, "clEnqueueCopyBuffer") == 0) return hook_with(found, &real.copy, &mine.copy);
   if (strcmp(symbol, "clBuildProgram") == 0) return hook_with(found, &real.build, &mine.build);
+  if (strcmp(symbol, "clCreateProgramWithSource") == 0) return hook_with(found, &real.program, &mine.program);
+  if (strcmp(symbol, "clCreateKernel") == 0) return hook_with(found, &real.create, &mine.create);
+  if (strcmp(symbol, "clSetKernelArg") == 0) return hook_with(found, &real.argument, &mine.argument);
   return found;
 }
 
@@ -96,6 +126,7 @@ static int begin(void **state) {
   const gm__device_request request = {.bytes = BYTES};
   kernels = copies = builds = told = 0;
   build_answer = kernel_answer = CL_SUCCESS;
+  fails = NULL;
   s = (scene){.random = 23};
   good(gm_context_create(&params, &s.ctx, &err));
   good(gm_device_open_index(s.ctx, "opencl", f.index, &s.device, &err));
@@ -206,6 +237,18 @@ static void a_driver_that_runs_nothing_is_told_once(void **state) {
   check_refused(1, 1);
 }
 
+static void another_entry_that_fails_is_told_once(void **state) {
+  static const struct {
+    const char *name;
+    unsigned builds;
+  } entries[] = {{"clCreateProgramWithSource", 0}, {"clCreateKernel", 1}, {"clSetKernelArg", 1}};
+  for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    if (i) end(state), begin(state);
+    fails = entries[i].name;
+    check_refused(entries[i].builds, 0);
+  }
+}
+
 static int open_all(void **state) {
   (void)state;
   opencl_fixture_open(&f);
@@ -226,6 +269,7 @@ int main(void) {
       KERNELS_TEST(items_that_meet_are_copies),
       KERNELS_TEST(a_driver_that_compiles_nothing_is_told_once),
       KERNELS_TEST(a_driver_that_runs_nothing_is_told_once),
+      KERNELS_TEST(another_entry_that_fails_is_told_once),
   };
   return cmocka_run_group_tests(tests, open_all, close_all);
 }
