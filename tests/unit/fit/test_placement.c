@@ -259,6 +259,21 @@ static void test_margin_and_overhead_are_each_devices_own(void **state) {
   test_free(s);
 }
 
+/* Margin and overhead may take the last byte of a device. */
+static void test_nothing_left_takes_what_needs_nothing(void **state) {
+  (void)state;
+  gm_fit_part part;
+  scene *s = scene_even(1, 100, 2, 0);
+  s->devices[0].margin_bytes = 40;
+  s->devices[0].overhead_bytes = 60;
+  gm_fit_plan plan = place(s, &part);
+  assert_true(plan.fits && plan.device_layers == 2);
+  assert_int_equal(part.headroom_bytes, 0);
+  s->devices[0].overhead_bytes = 61;
+  assert_int_equal(place(s, &part).device_layers, 0);
+  test_free(s);
+}
+
 static void test_a_device_of_little_use_is_left_out(void **state) {
   (void)state;
   gm_fit_part parts[2];
@@ -412,6 +427,7 @@ int main(void) {
       cmocka_unit_test(test_small_cases_against_every_split),
       cmocka_unit_test(test_no_plan_is_infeasible),
       cmocka_unit_test(test_margin_and_overhead_are_each_devices_own),
+      cmocka_unit_test(test_nothing_left_takes_what_needs_nothing),
       cmocka_unit_test(test_a_device_of_little_use_is_left_out),
       cmocka_unit_test(test_compute_is_that_of_the_largest_layer),
       cmocka_unit_test(test_few_devices_or_all),
