@@ -171,25 +171,22 @@ static bool plan_slide_round(gm__plan *plan) {
   return any;
 }
 
-/* Where the largest hole became smaller, as beside pieces that stay, nothing slides. True: elsewhere something did. */
-static bool plan_slide_check(gm__plan *plan) {
-  bool any = false;
+/* Where the largest hole became smaller, as beside pieces that stay, nothing slides. */
+static void plan_slide_check(gm__plan *plan) {
   for (size_t i = 0; i < plan->count; i++) {
     gm__plan_piece *piece = &plan->pieces[i];
     const gm__plan_place *place = &plan->places[piece->to_place];
     if (place->largest_hole < place->largest_before) piece->to = piece->before;
-    any |= piece->to != piece->before;
   }
   plan_lay(plan);
-  return any;
 }
 
-static bool plan_slide(gm__plan *plan) {
+static void plan_slide(gm__plan *plan) {
   plan_lay(plan);
   for (size_t i = 0; i < plan->place_count; i++) plan->places[i].largest_before = plan->places[i].largest_hole;
   for (size_t i = 0; i < plan->count; i++) plan->pieces[i].before = plan->pieces[i].to;
   for (int round = 0; round < PLAN_ROUNDS && plan_slide_round(plan); round++) plan_lay(plan);
-  return plan_slide_check(plan);
+  plan_slide_check(plan);
 }
 
 /* ---- emptying ---- */
@@ -311,8 +308,8 @@ bool gm__plan_make(gm__plan *plan, uint64_t goal) {
   if (!plan->count) return true;
   if (!plan_prepare(plan)) return false;
   for (int round = 0; round < PLAN_ROUNDS; round++) {
-    const bool slid = plan_slide(plan), emptied = plan_empty(plan, &goal);
-    if (!slid && !emptied) break;
+    plan_slide(plan);
+    if (!plan_empty(plan, &goal)) break;
   }
   plan_lay(plan);
   for (size_t i = 0; i < plan->count; i++) {
