@@ -52,7 +52,7 @@ GM_API uint64_t gm_tracker_total_bytes(gm_tracker *tracker);
  * less than the true peak. So are the peaks of tags. For a pool's tracker the call never blocks allocating threads. */
 GM_API uint64_t gm_tracker_peak_bytes(gm_tracker *tracker);
 
-/* Begins a new epoch. Returns its number, from 1. */
+/* Begins a new epoch. Returns its number, from 1; 0 where `tracker` is NULL, and in a forked child. */
 GM_API uint64_t gm_tracker_mark(gm_tracker *tracker);
 
 /* The next two and gm_tracker_report look at all entries, and hold the tracker's lock. They hold no lock of a request

@@ -60,6 +60,26 @@ static void test_impossible_sizes_are_refused_before_the_host_is_asked(void **st
   assert_int_equal(host.calls, 0);
 }
 
+static void *refuse(void *user, size_t bytes, size_t align) {
+  (void)align;
+  *(size_t *)user = bytes;
+  return NULL;
+}
+
+static void forget(void *user, void *ptr, size_t bytes) {
+  (void)user;
+  (void)ptr;
+  (void)bytes;
+}
+
+static void test_the_largest_size_is_asked_for(void **state) {
+  (void)state;
+  size_t asked = 0;
+  const gm_services services = {.alloc = refuse, .release = forget, .user = &asked};
+  assert_null(gm__alloc(&services, (size_t)PTRDIFF_MAX));
+  assert_true(asked == (size_t)PTRDIFF_MAX);
+}
+
 static void test_arrays(void **state) {
   (void)state;
   counted_services host;
@@ -233,6 +253,7 @@ int main(void) {
       cmocka_unit_test(test_memory_is_aligned_and_zero),
       cmocka_unit_test(test_services_without_an_allocator_use_the_c_library),
       cmocka_unit_test(test_impossible_sizes_are_refused_before_the_host_is_asked),
+      cmocka_unit_test(test_the_largest_size_is_asked_for),
       cmocka_unit_test(test_arrays),
       cmocka_unit_test(test_release_of_null_is_nothing),
       cmocka_unit_test(test_grow_keeps_contents_and_zeroes_the_rest),

@@ -11,6 +11,7 @@
 
 #include "core/arena/arena.h"
 #include "core/pool/pool.h"
+#include "core/trace/live_profile.h"
 #include "support/random.h"
 #include "support/record_bench.h"
 
@@ -290,12 +291,28 @@ static void test_every_lack_of_host_memory_is_told(void **state) {
   }
 }
 
+/* All that a sum keeps is the host program's memory. */
+static void test_a_sum_asks_the_host_program(void **state) {
+  (void)state;
+  counted_services host;
+  gm__profile_sum sum;
+  counted_services_init(&host);
+  gm__profile_sum_begin(&sum, &host.services);
+  gm__map *const maps[] = {&sum.allocs, &sum.live, &sum.streams};
+  for (unsigned i = 0; i < sizeof maps / sizeof *maps; i++) {
+    assert_int_equal(gm__map_insert(maps[i], 7, 1), GM_OK);
+    assert_int_equal(host.calls, i + 1);
+  }
+  gm__profile_sum_end(&sum);
+  counted_services_check(&host);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_it_says_what_a_recording_says),     cmocka_unit_test(test_a_pool_that_is_not_profiled),
       cmocka_unit_test(test_sizes_and_those_that_live),         cmocka_unit_test(test_advice_without_a_file),
       cmocka_unit_test(test_threads_and_looks_meanwhile),       cmocka_unit_test(test_failures),
-      cmocka_unit_test(test_every_lack_of_host_memory_is_told),
+      cmocka_unit_test(test_every_lack_of_host_memory_is_told), cmocka_unit_test(test_a_sum_asks_the_host_program),
   };
   return cmocka_run_group_tests(tests, record_make_folder, record_drop_folder);
 }

@@ -111,6 +111,28 @@ static void test_each_version(void **state) {
   }
 }
 
+/* The header may end anywhere between two multiples of the alignment, and on one. */
+static void test_data_begins_at_the_next_multiple(void **state) {
+  (void)state;
+  enum { USUAL = 32 };
+  static const char name[USUAL + 1] = "01234567890123456789012345678901";
+  for (int i = 0; i < USUAL; i++) {
+    gguf_bytes file;
+    gm_tensor_info info = {.struct_size = sizeof info};
+    gguf_bytes_begin(&file, 3, 1, 1);
+    gguf_bytes_text(&file, "general.name", name + i);
+    gguf_bytes_tensor(&file, "a", 0, 0, 1, (uint64_t)3);
+    const uint64_t end = file.length;
+    gguf_bytes_data(&file, USUAL, 12, 0);
+    gm_model *model = open_good(&file);
+    assert_int_equal(gm_model_tensor(model, 0, &info, NULL), GM_OK);
+    assert_in_range(info.file_offset, end, end + USUAL - 1);
+    assert_int_equal(info.file_offset % USUAL, 0);
+    gm_model_close(model);
+    gguf_bytes_free(&file);
+  }
+}
+
 static void test_questions_about_values(void **state) {
   (void)state;
   gguf_bytes file;
@@ -373,6 +395,7 @@ static void test_a_million_tensors(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_each_version),
+      cmocka_unit_test(test_data_begins_at_the_next_multiple),
       cmocka_unit_test(test_questions_about_values),
       cmocka_unit_test(test_cut_off_anywhere),
       cmocka_unit_test(test_a_header_alone),

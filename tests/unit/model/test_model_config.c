@@ -322,6 +322,22 @@ static void test_parameters_of_a_folder(void **state) {
 
 #define in_folder(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
 
+/* These state no width of the feed-forward layer where it is the usual one. */
+static void test_usual_feed_forward(void **state) {
+  (void)state;
+  static const char *const names[] = {"falcon", "gpt2", "gptj", "mpt", "starcoder", "bloom", "llama"};
+  const size_t last = sizeof names / sizeof *names - 1;
+  for (size_t i = 0; i <= last; i++) {
+    gguf_bytes file;
+    gm_model_config config = {.struct_size = sizeof config};
+    begin_model(&file, names[i], 0, 0);
+    gm_model *model = open_bytes(&file);
+    assert_int_equal(gm_model_read_config(model, &config, NULL), GM_OK);
+    assert_int_equal(gm_model_widest_layer(&config).intermediate, i < last ? 4 * 4 : 0);
+    gm_model_close(model);
+  }
+}
+
 /* Bits of each element of a quantised matrix, with the scales of its groups. */
 static void test_quantised_weights(void **state) {
   (void)state;
@@ -368,6 +384,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_usual_model),
       cmocka_unit_test(test_an_unknown_one_keeps_its_name),
+      cmocka_unit_test(test_usual_feed_forward),
       cmocka_unit_test(test_quantised_weights),
       cmocka_unit_test(test_inner_objects_count_more),
       cmocka_unit_test(test_mla),

@@ -114,6 +114,17 @@ static void test_marks_tell_what_a_step_left_behind(void **state) {
   close_bench(&bench);
 }
 
+static void test_no_tracker_has_nothing(void **state) {
+  (void)state;
+  const gm_track_entry entry = {.bytes = 1};
+  assert_int_equal(gm_tracker_track(NULL, &entry), 0);
+  assert_int_equal(gm_tracker_untrack(NULL, 1), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_tracker_mark(NULL), 0);
+  assert_int_equal(gm_tracker_count(NULL), 0);
+  assert_int_equal(gm_tracker_total_bytes(NULL), 0);
+  assert_int_equal(gm_tracker_peak_bytes(NULL), 0);
+}
+
 static void test_tags_are_ranked_by_bytes(void **state) {
   (void)state;
   tracker_bench bench;
@@ -335,6 +346,7 @@ int main(void) {
       cmocka_unit_test(test_a_reserve_that_is_set_is_not_recorded),
       cmocka_unit_test(test_old_entries_come_oldest_first),
       cmocka_unit_test(test_marks_tell_what_a_step_left_behind),
+      cmocka_unit_test(test_no_tracker_has_nothing),
       cmocka_unit_test(test_tags_are_ranked_by_bytes),
       cmocka_unit_test(test_without_host_memory_nothing_is_recorded),
       cmocka_unit_test(test_a_context_with_a_tracker_is_busy),
