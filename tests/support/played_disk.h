@@ -66,7 +66,7 @@ static struct {
   played_call calls[PLAYED_CALLS];
   int count, files;
   _Atomic bool direct[PLAYED_FDS]; /* what O_DIRECT was asked for; threads write through one descriptor */
-  int of_fd[PLAYED_FDS];   /* 1 + the number of the file; 0: none of the disk's */
+  int of_fd[PLAYED_FDS];           /* 1 + the number of the file; 0: none of the disk's */
   ino_t inodes[PLAYED_FILES];
   const void *note; /* PLAYED_NOTE bytes of the test's; NULL: none */
 } played;
