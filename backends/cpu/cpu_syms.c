@@ -2,15 +2,10 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/error.h"
-
-/* The C library has no mbind. The kernel wants the number of bits plus one. */
-static int syms_mbind(void *address, size_t bytes, int mode, const uint64_t *nodes, size_t node_count) {
-  return (int)syscall(SYS_mbind, address, bytes, mode, nodes, node_count + 1, 0);
-}
+#include "core/base/mapping.h"
 
 static void *syms_mremap(void *address, size_t old_bytes, size_t bytes, int flags, void *to) {
   return mremap(address, old_bytes, bytes, flags, to);
@@ -37,7 +32,7 @@ gm_status gm__cpu_syms_load(const gm_backend_host *host, gm__cpu_syms *out, gm_e
                        .madvise = madvise,
                        .mlock = mlock,
                        .munlock = munlock,
-                       .mbind = syms_mbind,
+                       .mbind = gm__mapping_bind,
                        .memfd_create = memfd_create,
                        .ftruncate = ftruncate,
                        .fallocate = fallocate,

@@ -18,6 +18,9 @@ void *gm__mapping_grow(void *mapping, size_t bytes, size_t more);
  * refuses, and they come from where they would anyway. */
 bool gm__mapping_prefer(void *mapping, size_t bytes, uint32_t node);
 
+/* Linux' mbind: -1 and errno where it fails. `nodes` has a bit for each of `node_count` nodes, a multiple of 64. */
+int gm__mapping_bind(void *mapping, size_t bytes, int mode, const uint64_t *nodes, size_t node_count);
+
 /* Whole pages become zero, and take no memory until somebody writes there again. */
 void gm__mapping_unback(void *at, size_t bytes);
 

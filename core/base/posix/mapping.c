@@ -16,12 +16,16 @@ void *gm__mapping_grow(void *mapping, size_t bytes, size_t more) {
 }
 
 /* The C library has no mbind. The kernel wants the number of bits plus one. */
+int gm__mapping_bind(void *mapping, size_t bytes, int mode, const uint64_t *nodes, size_t node_count) {
+  return (int)syscall(SYS_mbind, mapping, bytes, mode, nodes, node_count + 1, 0);
+}
+
 bool gm__mapping_prefer(void *mapping, size_t bytes, uint32_t node) {
-  enum { NODES = 1024, BITS = 8 * sizeof(unsigned long) };
-  unsigned long nodes[NODES / BITS] = {0};
+  enum { NODES = 1024 };
+  uint64_t nodes[NODES / 64] = {0};
   if (node >= NODES) return false;
-  nodes[node / BITS] = 1UL << node % BITS;
-  return syscall(SYS_mbind, mapping, bytes, (long)MPOL_PREFERRED, nodes, (long)NODES + 1, 0L) == 0;
+  nodes[node / 64] = UINT64_C(1) << node % 64;
+  return gm__mapping_bind(mapping, bytes, MPOL_PREFERRED, nodes, NODES) == 0;
 }
 
 void gm__mapping_unback(void *at, size_t bytes) { madvise(at, bytes, MADV_DONTNEED); }
