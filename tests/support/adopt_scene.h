@@ -69,6 +69,16 @@ static inline void adopt_scene_counts(gm_device *device, const gm_native_stream 
   adopt_scene_close(anew);
 }
 
+/* The end of a scene with a pool that has no block in use. */
+static inline void adopt_scene_end_pool(gm_context *ctx, gm_device *device, gm_pool *pool) {
+  gm_error err;
+  gm_stats stats = {.struct_size = sizeof stats};
+  gm_pool_stats(pool, &stats);
+  assert_int_equal(stats.active, 0);
+  adopt_scene_ok(gm_pool_destroy(pool, &err), &err);
+  adopt_scene_end(ctx, device);
+}
+
 typedef struct adopt_thread {
   gm_device *device;
   const gm_native_stream *queue;

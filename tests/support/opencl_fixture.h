@@ -152,4 +152,31 @@ static inline void opencl_engine_close(opencl_engine *engine) {
   gm__dynlib_close(engine->lib);
 }
 
+/* open_all and close_all: the begin and the end of a program's tests, which share `fixture`, or an engine's side, too.
+ */
+#define OPENCL_FIXTURE_GROUP(fixture)  \
+  static int open_all(void **state) {  \
+    (void)state;                       \
+    opencl_fixture_open(&(fixture));   \
+    return 0;                          \
+  }                                    \
+  static int close_all(void **state) { \
+    (void)state;                       \
+    opencl_fixture_close(&(fixture));  \
+    return 0;                          \
+  }
+#define OPENCL_ENGINE_GROUP(fixture, engine)   \
+  static int open_all(void **state) {          \
+    (void)state;                               \
+    opencl_fixture_open(&(fixture));           \
+    opencl_engine_open(&(engine), &(fixture)); \
+    return 0;                                  \
+  }                                            \
+  static int close_all(void **state) {         \
+    (void)state;                               \
+    opencl_engine_close(&(engine));            \
+    opencl_fixture_close(&(fixture));          \
+    return 0;                                  \
+  }
+
 #endif

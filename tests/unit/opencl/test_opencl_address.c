@@ -144,17 +144,7 @@ static void test_the_switch(void **state) {
   assert_non_null(strstr(err.message, "memory=other"));
 }
 
-static int open_device(void **state) {
-  (void)state;
-  opencl_fixture_open(&f);
-  return 0;
-}
-
-static int close_device(void **state) {
-  (void)state;
-  opencl_fixture_close(&f);
-  return 0;
-}
+OPENCL_FIXTURE_GROUP(f)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -165,5 +155,5 @@ int main(void) {
       cmocka_unit_test(test_only_memory_that_migrates_is_moved),
       cmocka_unit_test(test_the_switch),
   };
-  return cmocka_run_group_tests(tests, open_device, close_device);
+  return cmocka_run_group_tests(tests, open_all, close_all);
 }

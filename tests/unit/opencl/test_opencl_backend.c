@@ -11,17 +11,7 @@
 
 static opencl_fixture f;
 
-static int open_all(void **state) {
-  (void)state;
-  opencl_fixture_open(&f);
-  return 0;
-}
-
-static int close_all(void **state) {
-  (void)state;
-  opencl_fixture_close(&f);
-  return 0;
-}
+OPENCL_FIXTURE_GROUP(f)
 
 static void test_the_passive_probe_finds_the_library_without_loading_a_driver(void **state) {
   (void)state;

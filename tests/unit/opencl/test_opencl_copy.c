@@ -15,17 +15,7 @@ static opencl_fixture f;
 static uint8_t want[BYTES], got[BYTES];
 static gm_memory memory;
 
-static int open_all(void **state) {
-  (void)state;
-  opencl_fixture_open(&f);
-  return 0;
-}
-
-static int close_all(void **state) {
-  (void)state;
-  opencl_fixture_close(&f);
-  return 0;
-}
+OPENCL_FIXTURE_GROUP(f)
 
 /* Memory with known contents on both sides. */
 static void begin(uint32_t type) {

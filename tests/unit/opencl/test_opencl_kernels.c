@@ -249,17 +249,7 @@ static void another_entry_that_fails_is_told_once(void **state) {
   }
 }
 
-static int open_all(void **state) {
-  (void)state;
-  opencl_fixture_open(&f);
-  return 0;
-}
-
-static int close_all(void **state) {
-  (void)state;
-  opencl_fixture_close(&f);
-  return 0;
-}
+OPENCL_FIXTURE_GROUP(f)
 
 int main(void) {
 #define KERNELS_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)

@@ -33,19 +33,7 @@ static void *loader_look_up(void *user, const char *name) {
   return own->lacks && strcmp(own->lacks, name) == 0 ? NULL : dlsym(own->library, name);
 }
 
-static int open_all(void **state) {
-  (void)state;
-  opencl_fixture_open(&f);
-  opencl_engine_open(&engine, &f);
-  return 0;
-}
-
-static int close_all(void **state) {
-  (void)state;
-  opencl_engine_close(&engine);
-  opencl_fixture_close(&f);
-  return 0;
-}
+OPENCL_ENGINE_GROUP(f, engine)
 
 static loader loader_open(const char *path) {
   loader own = {.library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)};

@@ -26,19 +26,7 @@ static struct {
   unsigned made;
 } counter;
 
-static int open_all(void **state) {
-  (void)state;
-  opencl_fixture_open(&f);
-  opencl_engine_open(&engine, &f);
-  return 0;
-}
-
-static int close_all(void **state) {
-  (void)state;
-  opencl_engine_close(&engine);
-  opencl_fixture_close(&f);
-  return 0;
-}
+OPENCL_ENGINE_GROUP(f, engine)
 
 static cl_mem count_sub_buffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type, const void *region,
                                cl_int *code) {

@@ -32,19 +32,7 @@ typedef struct bench {
     if (call) fail_msg("%s: %s: %s", #call, failure.op, failure.message); \
   } while (0)
 
-static int open_all(void **state) {
-  (void)state;
-  opencl_fixture_open(&f);
-  opencl_engine_open(&engine, &f);
-  return 0;
-}
-
-static int close_all(void **state) {
-  (void)state;
-  opencl_engine_close(&engine);
-  opencl_fixture_close(&f);
-  return 0;
-}
+OPENCL_ENGINE_GROUP(f, engine)
 
 static gm_stream *adopt_queue(gm_device *device, cl_command_queue queue) {
   const gm_opencl_queue native = {.head = {sizeof native, GM_API_OPENCL}, .queue = (uintptr_t)queue};

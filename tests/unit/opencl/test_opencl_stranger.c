@@ -16,19 +16,7 @@
 static opencl_fixture f;
 static opencl_engine engine;
 
-static int open_all(void **state) {
-  (void)state;
-  opencl_fixture_open(&f);
-  opencl_engine_open(&engine, &f);
-  return 0;
-}
-
-static int close_all(void **state) {
-  (void)state;
-  opencl_engine_close(&engine);
-  opencl_fixture_close(&f);
-  return 0;
-}
+OPENCL_ENGINE_GROUP(f, engine)
 
 static void test_discovered(void **state) {
   (void)state;
