@@ -119,13 +119,11 @@ gm__shortfall gm__headroom_shortfall(gm__heap *heap, const gm__want *want, gm_st
   const headroom_figures figures = headroom_read(heap);
   const uint64_t need = gm__add_sat(figures.in_use, want->exact);
   const uint64_t cap = gm__claim_cap(&heap->provider.claim);
-  uint64_t device = UINT64_MAX; /* what the device's bounds let the pool have */
   if (status != GM_ERR_OVER_LIMIT) return (gm__shortfall){0};
-  if (!heap->provider.has_upstream) {
-    const uint64_t room = gm__room_left(&heap->provider.claim, true);
-    const uint64_t own = gm__add_sat(figures.used, room), lack = gm__sub_sat(need, own);
-    device = gm__add_sat(own, lack ? gm__reclaimers_idle(heap->device, &heap->reclaimer, lack) : 0);
-  }
+  const uint64_t own = gm__add_sat(figures.used, gm__room_left(&heap->provider.claim, true));
+  const uint64_t lack = gm__sub_sat(need, own);
+  /* what the device's bounds let the pool have */
+  const uint64_t device = gm__add_sat(own, lack ? gm__reclaimers_idle(heap->device, &heap->reclaimer, lack) : 0);
   const bool of_cap = need <= device && gm__add_sat(figures.used, want->exact) > cap;
   return (gm__shortfall){.bytes = gm__sub_sat(need, gm__min(gm__max(cap, figures.used), device)), .of_cap = of_cap};
 }
@@ -144,10 +142,9 @@ static uint64_t headroom_lack(gm__heap *heap, const gm__want *want, gm_status st
 
 /* The bytes that this pool is to keep of what it has idle. Where a limit refused, no more goes than the limit lacks. */
 static uint64_t headroom_keep(gm__heap *heap, const gm__want *want, gm_status status) {
-  const gm__claim *budget = &heap->provider.claim;
-  uint64_t room = gm__sub_sat(gm__claim_cap(budget), gm__claim_used(budget));
+  const gm__claim *claim = &heap->provider.claim;
   if (status != GM_ERR_OVER_LIMIT) return 0;
-  if (!heap->provider.has_upstream) room = gm__min(room, gm__room_left(&heap->provider.claim, true));
+  const uint64_t room = gm__min(gm__sub_sat(gm__claim_cap(claim), gm__claim_used(claim)), gm__room_left(claim, true));
   const uint64_t lack = gm__sub_sat(want->exact, room);
   return gm__sub_sat(gm__heap_pooled(heap), lack ? lack : want->exact); /* none: the figures have changed meanwhile */
 }

@@ -5,7 +5,6 @@
 
 uint64_t gm__heap_limit(gm__heap *heap) {
   const uint64_t cap = gm__claim_cap(&heap->provider.claim);
-  if (heap->provider.has_upstream) return cap;
   const uint64_t room = gm__room_left(&heap->provider.claim, true), used = gm__claim_used(&heap->provider.claim);
   return gm__min(gm__add_sat(used, room), cap);
 }

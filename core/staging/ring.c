@@ -132,7 +132,7 @@ static void ring_put(gm__ring *ring, gm__ring_slot *slot) {
   ring->info.made--;
   ring->info.pinned -= slot->pinned;
   ring->info.bytes -= ring->slot_bytes;
-  gm__stock_put(ring->stock, slot);
+  gm__stock_put(slot);
 }
 
 /* There may be memory again for those that found none. */
@@ -418,7 +418,7 @@ static gm_status ring_close(gm__ring *ring, gm_error *err) {
 static void ring_empty_out(gm__ring *ring) {
   gm__ring **at = &ring->stock->rings;
   for (uint32_t i = 0; i < ring->asked; i++) {
-    if (ring->slots[i].host) gm__stock_put(ring->stock, &ring->slots[i]);
+    if (ring->slots[i].host) gm__stock_put(&ring->slots[i]);
   }
   while (*at != ring) at = &(*at)->next;
   *at = ring->next;

@@ -54,8 +54,7 @@ bool gm__stock_cut(gm__stock *stock, uint64_t slot_bytes, bool pinned, gm__ring_
   return true;
 }
 
-void gm__stock_put(gm__stock *stock, gm__ring_slot *slot) {
-  (void)stock;
+void gm__stock_put(gm__ring_slot *slot) {
   gm__stock_chunk *chunk = slot->chunk;
   chunk->used &= ~(UINT64_C(1) << ((uint64_t)(slot->host - chunk->host) / chunk->slot_bytes));
   if (!chunk->used) chunk->since = gm__now_ns();
@@ -136,7 +135,7 @@ static gm__stock_chunk *stock_try(gm__stock *stock, uint64_t pitch, uint32_t slo
   return NULL;
 }
 
-/* What the next ring is spared. REQUIRES: lock. */
+/* Keeps what the next ring need not find out again. REQUIRES: lock. */
 static void stock_note(gm__stock *stock, bool came, const gm_error *why) {
   stock->scarce = !came;
   if (!came && why->status == GM_ERR_NOT_SUPPORTED) stock->unable = *why;

@@ -57,7 +57,7 @@ uint64_t gm__stock_pitch(uint64_t slot_bytes);
 bool gm__stock_cut(gm__stock *stock, uint64_t slot_bytes, bool pinned, gm__ring_slot *slot);
 
 /* A slot's memory comes back. REQUIRES: lock, unless the process is a forked child. */
-void gm__stock_put(gm__stock *stock, gm__ring_slot *slot);
+void gm__stock_put(gm__ring_slot *slot);
 
 /* How many slots the next chunk has. The ring wants `wanted` slots now, and at most `most` in all. 0: none fits below
  * the bound. REQUIRES: lock. */
