@@ -185,7 +185,7 @@ static bool cache_evict_one(gm_cache *cache, cache_gone *gone, uint32_t *looks) 
   return true;
 }
 
-/* What is to come in. */
+/* The object that is to come in. */
 typedef struct cache_need {
   uint64_t entries, bytes;
 } cache_need;
@@ -209,7 +209,7 @@ static void cache_breathe(gm_cache *cache) {
   gm__mutex_lock(&cache->lock);
 }
 
-/* Enters the lock for a put of so many bytes. What is held before the next victim is put aside in pieces. */
+/* Enters the lock for a put of so many bytes. Held objects before the next victim are put aside in pieces. */
 static void cache_enter_lock(gm_cache *cache, uint64_t bytes) {
   const cache_need need = {1, bytes};
   gm__mutex_lock(&cache->lock);

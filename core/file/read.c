@@ -383,7 +383,7 @@ void gm__read_stop(gm__read *read) {
   read->workers = 0;
 }
 
-/* What lies behind `from` in a row has not arrived. */
+/* The bytes of a row behind `from` have not arrived. */
 static void read_reaches(const gm__read_row *row, uint64_t from, uint64_t *by_range) {
   if (row->range.run) from -= from % row->range.run;
   if (from < by_range[row->number]) by_range[row->number] = from;

@@ -67,7 +67,7 @@ static uint64_t compute_copies(const gm__shape *shape) {
   return gm__mul_sat(cells, bytes);
 }
 
-/* What a layer with an indexer of blocks reads of positions, as engines plan it. */
+/* The positions that a layer with an indexer of blocks reads, as engines plan them. */
 static uint64_t compute_blocks(const gm__shape *shape) {
   return gm__shape_blocks_bytes(shape, gm__shape_block_positions(shape), gm__shape_block(shape));
 }

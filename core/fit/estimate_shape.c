@@ -48,7 +48,7 @@ uint64_t gm__shape_narrowest_block(const gm__shape *shape) {
   return shape->config->indexer_block ? shape->config->indexer_block : SHAPE_NARROWEST_BLOCK;
 }
 
-/* As engines round, also to what is no power of two. */
+/* Rounds as engines do, whether it is a power of two or not. */
 uint64_t gm__shape_block_positions(const gm__shape *shape) {
   const uint64_t rest = gm__shape_block(shape) - 1;
   return (SHAPE_BLOCK_POSITIONS + rest) & ~rest;

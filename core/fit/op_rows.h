@@ -104,13 +104,13 @@ typedef struct gm__op_row {
 /* Whether no input of the model has positions. */
 bool gm__op_row_has_no_positions(const gm__op_row *row, uint64_t layers);
 
-/* Never NULL: an architecture without a row is unordered, without traits. Of several rows, the first. */
+/* Never NULL: an architecture without a row is unordered, without traits. The first, where it has several. */
 const gm__op_row *gm__op_row_find(const char *architecture);
 
 /* The next row of the same architecture; NULL: there is none. */
 const gm__op_row *gm__op_row_next(const gm__op_row *row);
 
-/* What the tensors of a model say about its rows. */
+/* The tensors of a model say which of its rows holds. */
 typedef struct gm__op_choice {
   const gm__op_row *row; /* never NULL */
   bool is_open;          /* there are other rows, and no tensor says which one is right */

@@ -15,7 +15,7 @@ typedef struct place_part {
   uint64_t run, step, runs;
 } place_part;
 
-/* What a slice is of its tensor. NULL: it is. */
+/* Says why a slice is none of its tensor. NULL: it is one. */
 static const char *place_part_of(const gm_tensor_slice *slice, gm_dtype dtype, uint32_t rank, const uint64_t *shape,
                                  place_part *out) {
   uint64_t inner = 1;

@@ -47,7 +47,7 @@ static void read_arrive(gm__load_job *job, const gm__read_part *part) {
   job->params.arrived(job->params.user, &arrival);
 }
 
-/* Tells about all parts of a piece. Who cancels meanwhile is asked no more. */
+/* Tells about all parts of a piece. After a cancel nobody is asked any more. */
 static gm_status read_tell(gm__load_job *job, const gm__read *read, const gm__read_piece *piece, gm_error *err) {
   gm_status status = GM_OK;
   for (uint64_t i = 0; i < piece->count; i++) {

@@ -111,7 +111,7 @@ static bool sums_whole(const sums_walk *walk, uint64_t at, uint64_t end) {
   return walk->first < walk->end && range->at <= at && end <= range->at + range->bytes;
 }
 
-/* What a range has of a page is as the file has it. */
+/* Compares what a range has of a page with the file. */
 static gm_status sums_compare(const sums_walk *walk, uint64_t index, uint64_t at, const unsigned char *page,
                               uint64_t bytes, gm_error *err) {
   const gm__read_range *range = &walk->ranges[index];
@@ -135,7 +135,7 @@ static gm_status sums_page(sums_walk *walk, uint64_t at, uint64_t bytes, gm_erro
   return status;
 }
 
-/* One MiB. What it lacks is added, and its checksum compared. */
+/* One MiB. Missing pages are added, and its checksum is compared. */
 static gm_status sums_block(sums_walk *walk, uint64_t begin, gm_error *err) {
   const gm__load_sum *sum = walk->sum;
   const uint64_t end = gm__min(begin + GM__SUM_BLOCK, sum->bytes);

@@ -1,6 +1,6 @@
-/* What arrives in a load, held against the checksum files beside the model's files. Pages that lie within one range are
- * summed where they are, right after they arrived. The others are read once more at the end, and compared. Ranges of
- * runs have no part in it. */
+/* The bytes that arrive in a load are compared with the checksum files beside the model's files. Pages that lie within
+ * one range are summed where they are, right after they arrived. The others are read once more at the end, and
+ * compared. Ranges of runs have no part in it. */
 #ifndef GM_CORE_LOAD_LOAD_SUMS_H
 #define GM_CORE_LOAD_LOAD_SUMS_H
 

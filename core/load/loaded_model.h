@@ -10,7 +10,7 @@ struct gm_loaded_model {
   gm_pool **pools;  /* by the number of the tensor; NULL: left out */
   uint64_t count;
   bool slices; /* some blocks have a part of their tensor */
-  /* Of a load that keeps what has arrived when it fails: */
+  /* A load that keeps what has arrived when it fails has these: */
   uint64_t *there;   /* by the number of the tensor: so many bytes of its block had arrived; NULL: it keeps nothing */
   uint64_t left;     /* bytes that have not arrived, of all tensors; 0: it is whole */
   uint64_t identity; /* of the files */

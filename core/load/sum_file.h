@@ -24,8 +24,8 @@ typedef struct gm__sums {
   uint64_t stale; /* the number of a block that was written once more, and one; 0: none */
 } gm__sums;
 
-/* What bytes of a file add to the checksum of their MiB: `count` bytes at `at`, which is a multiple of GM__SUM_PAGE.
- * They lie in one MiB. The last page of a file may be shorter. Thread-safe. */
+/* Returns what bytes of a file add to the checksum of their MiB: `count` bytes at `at`, which is a multiple of
+ * GM__SUM_PAGE. They lie in one MiB. The last page of a file may be shorter. Thread-safe. */
 uint64_t gm__sums_of(const void *bytes, uint64_t count, uint64_t at);
 
 static inline uint64_t gm__sums_blocks(uint64_t bytes) { return bytes / GM__SUM_BLOCK + (bytes % GM__SUM_BLOCK != 0); }

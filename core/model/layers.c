@@ -114,7 +114,7 @@ static bool layers_has_indexer(const layers_reader *reader, uint64_t layer) {
   return true;
 }
 
-/* What a layer with a window has of its own, where the file says it. */
+/* A window layer's own numbers, where the file says them. */
 static uint64_t layers_own(const layers_reader *reader, const gm_layer_kind *kind, gm__dimension field,
                            uint64_t otherwise) {
   return kind->window > 0 && reader->stated->stated[field] ? reader->stated->value[field] : otherwise;

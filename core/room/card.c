@@ -1,6 +1,6 @@
 /* Invariants. Records lie in pages that the kernel zeroes in a forked child (core/context/process.h), and live for
- * ever. So a lock that a thread of the parent holds at the fork is no lock of the child's, which makes its own. What is
- * held is counted without a lock, so that a child forked in the middle of a call finds nothing locked. Whoever waits
+ * ever. So a lock that a thread of the parent holds at the fork is no lock of the child's, which makes its own. Held
+ * bytes are counted without a lock, so that a child forked in the middle of a call finds nothing locked. Whoever waits
  * for another thread sleeps: that thread may have less priority, and run on no other processor. */
 #include "core/room/card.h"
 

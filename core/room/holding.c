@@ -19,7 +19,7 @@ static gm__claim holding_view(const gm__claim *claim) {
                      .heeds_others = true};
 }
 
-/* What the card has for one more promise. */
+/* The bytes that the card has for one more promise. */
 static uint64_t holding_room(const gm__claim *view) {
   const gm__claim physical = {
       .room = view->room, .memory_fraction = 1, .min_free_bytes = GM_NO_BYTES, .heeds_others = true};
@@ -118,7 +118,7 @@ uint64_t gm__holding_draw(gm__claim *claim, uint64_t bytes) {
   return bytes;
 }
 
-/* Of an untouched promise the card's count keeps what the pool's has lost. */
+/* The card's count keeps what the pool's has lost, where the promise is untouched. */
 void gm__holding_drawn(gm__claim *claim, uint64_t bytes, gm__drawn fared) {
   if (!bytes) return;
   if (fared != GM__DRAWN_TAKEN) gm__card_promise(claim->room->card, bytes);

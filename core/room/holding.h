@@ -26,11 +26,11 @@ gm_status gm__holding_make(const gm__claim *claim, uint64_t bytes, gm__holding *
 /* Gives what is left of a promise to a claim on the same card. */
 void gm__holding_bind(gm__holding *promise, gm__claim *claim);
 
-/* Ends a promise. What is left is for everybody. `claim`: that it is bound to, or NULL. */
+/* Ends a promise. Its rest is for everybody. `claim`: that it is bound to, or NULL. */
 void gm__holding_end(gm__room *room, gm__holding *promise, gm__claim *claim);
 
-/* The owner of a claim is about to take `bytes` of the device. As many of them as are promised to it are promised no
- * longer. Returns that number, for gm__holding_drawn. REQUIRES: the card's grow lock. */
+/* The owner of a claim is about to take `bytes` of the device. The part that is promised to it is promised no longer.
+ * Returns that part, for gm__holding_drawn. REQUIRES: the card's grow lock. */
 uint64_t gm__holding_draw(gm__claim *claim, uint64_t bytes);
 
 /* How the pool fared with what it drew. */

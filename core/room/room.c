@@ -41,7 +41,7 @@ static room_bounds room_read_configured(const gm__room *room) {
   return bounds;
 }
 
-/* What the configuration says, at most 10 ms ago. */
+/* The bounds of the configuration, read at most 10 ms ago. */
 static room_bounds room_configured(gm__room *room, bool read_now) {
   gm__mutex_lock(&room->lock);
   room_bounds bounds = room->bounds;
@@ -72,7 +72,7 @@ static room_bounds room_bounds_of(const gm__claim *claim, bool read_now) {
 
 /* ---- promises ---- */
 
-/* What is promised now, seen by who asks for memory. */
+/* The promises of now, seen by who asks for memory. */
 typedef struct room_promises {
   uint64_t own;       /* to the asker */
   uint64_t of_us;     /* by this process to others than the asker */
@@ -167,9 +167,9 @@ bool gm__room_is_unread(gm__room *room) {
   return unread;
 }
 
-/* What the limits leave of a reading now, less what others are promised. Of what the asker is promised they get
- * nothing, whatever an old look at their promises says. Bytes on their way back are nobody's until the driver has them.
- * A share needs no figure of what is free: a driver does not tell it during a capture. */
+/* The bytes that the limits leave of a reading now, less what others are promised. They get nothing of what the asker
+ * is promised, whatever an old look at their promises says. Bytes on their way back are nobody's until the driver has
+ * them. A share needs no figure of what is free: a driver does not tell it during a capture. */
 static uint64_t room_now(const gm__room *room, const room_reading *reading, const room_bounds *bounds,
                          const room_promises *promises) {
   const uint64_t total = reading->total_bytes, most = gm__card_used_most(room->card);

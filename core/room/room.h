@@ -9,7 +9,7 @@
 #include "core/room/claim.h"
 #include "gm/memory_info.h"
 
-/* What a room is asked of. */
+/* The memory that a question is about. */
 typedef enum gm__room_question {
   GM__ROOM_OWN,    /* the device's own memory; what other processes promise is of the last look */
   GM__ROOM_LOOK,   /* the same, and a look at what other processes promise */

@@ -167,7 +167,7 @@ static gm_status pipeline_ask_source(gm_pipeline *pipeline, void *host, uint64_t
                           params->read_bytes);
 }
 
-/* What the source put into the slot, by way of the codec; 0 bytes at the end. */
+/* Has the source fill the slot, by way of the codec; 0 bytes at the end. */
 static gm_status pipeline_read(gm_pipeline *pipeline, gm__ring_slot *slot, uint64_t *out_bytes, gm_error *err) {
   unsigned char *host = pipeline->params.in_codec ? pipeline->room : slot->host;
   gm_pipeline_stage stage = GM_STAGE_READ;

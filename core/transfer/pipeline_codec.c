@@ -25,7 +25,7 @@ static gm_status codec_check_room(const gm_codec *codec, const char *name, uint6
                           takes, plain, room, *most);
 }
 
-/* Also a codec that only decodes needs all of its hooks. */
+/* A codec that only decodes needs all of its hooks, too. */
 static gm_status codec_check(const gm_codec *codec, gm_codec_way way, const char *name, const char *op, gm_error *err) {
   uint64_t most;
   gm_error why = {.status = GM_OK};

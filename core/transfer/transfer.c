@@ -13,7 +13,7 @@
 #include "core/device/point.h"
 #include "core/staging/staging.h"
 
-/* What glibc takes from the list of its thread, without a lock. */
+/* The most that glibc takes from the list of its thread, without a lock. */
 enum { TRANSFER_AT_HAND = 1032 };
 _Static_assert(sizeof(gm_transfer) <= TRANSFER_AT_HAND && 4 * sizeof(gm__transfer_copy) <= TRANSFER_AT_HAND,
                "a transfer of four copies takes long to make");

@@ -163,7 +163,7 @@ static uint64_t pack_runs(const gm_transfer *t, uint64_t rows, gm__transfer_run 
   return count;
 }
 
-/* What lies between the runs in the slot goes over the link, too. */
+/* The gaps between the runs in the slot go over the link, too. */
 static gm_status pack_submit_runs(gm_transfer *t, const gm__transfer_load *load, const gm__access *beside,
                                   const gm__transfer_run *runs, uint64_t count, gm_point *point, gm_error *err) {
   const bool up = t->copies[load->first].way == GM__TRANSFER_UP;

@@ -51,7 +51,7 @@ typedef struct gm_load_place {
   gm_request request; /* how to ask the pool; gm sets `bytes` and GM_INSERT_WAIT. Its stream is one of the pool's
                          device, and orders the copies into the block */
   /* The part that is loaded. Its elements lie side by side in the block, as in a tensor whose shape has `count` at
-   * `dim`. Of a type with blocks the part begins and ends at blocks. gm reads the bytes of the part, and what lies
+   * `dim`. Where the type has blocks, the part begins and ends at blocks. gm reads the bytes of the part, and what lies
    * between them where that is below 64 KiB and past the page cache. */
   gm_tensor_slice slice;
 } gm_load_place;
@@ -135,8 +135,8 @@ GM_API gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_lo
 /* Goes on with a load that was cancelled or failed, and kept what it had (gm_load_params.keep): gm reads what has not
  * arrived. `model` is the one that was loaded, or its files opened again. Blocks, slices and streams are those of the
  * first load: of `params` gm ignores `request`, `place` and `keep`. Progress counts what this call reads, and `verify`
- * compares that. After another failure it can be called again. Of a tensor gm reads what lies behind the first byte
- * that is missing. No other thread may use `loaded`.
+ * compares that. After another failure it can be called again. gm reads each tensor from its first
+ * missing byte on. No other thread may use `loaded`.
  *
  * Errors: those of gm_model_load. INVALID_ARGUMENT also: `loaded` is whole, or of another model. IO also: the files
  * have changed since the first load. */

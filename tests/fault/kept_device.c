@@ -71,7 +71,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL kept_create_device(VkPhysicalDevice physic
   return VK_SUCCESS;
 }
 
-/* As a destroyed device, one that is kept has nothing running. */
+/* A kept device has nothing running, like a destroyed one. */
 static void kept_wait(VkDevice device) {
   static PFN_vkDeviceWaitIdle wait;
   void *loader = wait ? NULL : dlopen("libvulkan.so.1", RTLD_NOW | RTLD_NOLOAD);

@@ -4,7 +4,7 @@
 #ifndef GM_TESTS_FAULT_KEPT_DEVICE_H
 #define GM_TESTS_FAULT_KEPT_DEVICE_H
 
-/* What stands for an entry of the driver, which it calls. Every other entry stays. */
+/* The function that stands for an entry of the driver, which it calls. Every other entry stays. */
 void *kept_device_entry(const char *symbol, void *real);
 
 #endif

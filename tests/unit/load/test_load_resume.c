@@ -48,7 +48,7 @@ static int many_teardown(void **state) {
   return teardown(state);
 }
 
-/* What is asked of one load, or of several that make one. */
+/* The parameters of one load, or of several that make one. */
 typedef struct loading {
   bool slices; /* columns of the large tensor */
   gm_stream *stream;
@@ -232,7 +232,7 @@ static void test_nothing_is_read_twice(void **state) {
   }
 }
 
-/* Threads read further than the byte that failed. Of that, what follows it in the same tensor is read again. */
+/* Threads read further than the byte that failed. The bytes that follow it in the same tensor are read again. */
 static void test_a_disk_that_fails_and_recovers(void **state) {
   (void)state;
   for (int i = 0; i < 4; i++) {
