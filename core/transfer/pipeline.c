@@ -36,7 +36,9 @@ static gm_status pipeline_check_numbers(const gm_pipeline_params *params, const 
   if (params->read_bytes > SIZE_MAX / 2 || params->write_bytes > SIZE_MAX / 2) {
     return gm__bad_argument(err, op, "a piece beside a codec is larger than the host's memory can be");
   }
-  if (params->out_bytes && !params->sink) return gm__bad_argument(err, op, "`out_bytes` needs a `sink`");
+  if (params->out_bytes && !params->sink && !params->to.file) {
+    return gm__bad_argument(err, op, "`out_bytes` needs a `sink`, or a file in `to`");
+  }
   if (params->request.bytes || params->request.stream) {
     return gm__bad_argument(err, op, "`bytes` and `stream` of the request must be 0");
   }
@@ -47,6 +49,7 @@ static gm_status pipeline_check(gm_device *device, gm_pipeline_params *params, c
   gm_status status = gm__device_check(device, op, err);
   if (status == GM_OK) status = pipeline_check_numbers(params, op, err);
   if (status == GM_OK) status = gm__pipeline_check_codecs(params, op, err);
+  if (status == GM_OK) status = gm__pipeline_check_files(params, op, err);
   if (status == GM_OK) status = pipeline_check_pools(params, device, op, err);
   if (status == GM_OK && params->stream) status = gm__stream_check(params->stream, op, err);
   if (status == GM_OK && params->stream && gm_stream_device(params->stream) != device) {
@@ -116,6 +119,7 @@ gm_status gm_pipeline_create(gm_device *device, const gm_pipeline_params *params
   pipeline->device = device;
   pipeline->params = mine;
   pipeline->chooses = !mine.depth;
+  pipeline->reads = mine.source || mine.from.file;
   pipeline->stats.struct_size = sizeof pipeline->stats;
   status = pipeline_fill(pipeline, err);
   if (status != GM_OK) {
@@ -154,13 +158,12 @@ static gm_status pipeline_slot(gm_pipeline *pipeline, gm__ring_slot **out, gm_er
   return gm__pipeline_fail(pipeline, GM_STAGE_STEP, pipeline->sent, status, err);
 }
 
-/* How many bytes the source gave; 0 at the end. */
+/* How many bytes the source, or its file, gave; 0 at the end. */
 static gm_status pipeline_ask_source(gm_pipeline *pipeline, void *host, uint64_t *out_bytes, gm_error *err) {
   const gm_pipeline_params *params = &pipeline->params;
-  const uint64_t since = gm__now_ns();
   *out_bytes = 0;
+  if (params->from.file) return gm__pipeline_read_file(pipeline, host, out_bytes, err);
   const gm_status status = params->source(params->user, host, params->read_bytes, out_bytes);
-  pipeline->stats.read += (double)(gm__now_ns() - since) / 1e9;
   if (status != GM_OK) return gm__fail(err, status, 0, "source", "the source failed");
   if (*out_bytes <= params->read_bytes) return GM_OK;
   return gm__bad_argument(err, "source", "it gave %" PRIu64 " bytes, more than %" PRIu64, *out_bytes,
@@ -171,7 +174,9 @@ static gm_status pipeline_ask_source(gm_pipeline *pipeline, void *host, uint64_t
 static gm_status pipeline_read(gm_pipeline *pipeline, gm__ring_slot *slot, uint64_t *out_bytes, gm_error *err) {
   unsigned char *host = pipeline->params.in_codec ? pipeline->room : slot->host;
   gm_pipeline_stage stage = GM_STAGE_READ;
+  const uint64_t since = gm__now_ns();
   gm_status status = pipeline_ask_source(pipeline, host, out_bytes, err);
+  pipeline->stats.read += (double)(gm__now_ns() - since) / 1e9;
   if (status == GM_OK && *out_bytes) {
     stage = GM_STAGE_IN_CODEC;
     status = gm__pipeline_code_in(pipeline, host, *out_bytes, slot, out_bytes, err);
@@ -182,7 +187,9 @@ static gm_status pipeline_read(gm_pipeline *pipeline, gm__ring_slot *slot, uint6
 }
 
 static gm_status pipeline_run(gm_pipeline *pipeline, gm_error *err) {
-  if (!pipeline->params.source) return gm__bad_argument(err, "gm_pipeline_run", "there is no `source`");
+  if (!pipeline->reads) {
+    return gm__bad_argument(err, "gm_pipeline_run", "there is no `source`, and no file in `from`");
+  }
   for (;;) {
     gm__ring_slot *slot;
     uint64_t bytes;
@@ -259,7 +266,9 @@ gm_status gm_pipeline_push(gm_pipeline *pipeline, const void *host, uint64_t byt
   gm_error mine = {.status = GM_OK};
   gm_status status = pipeline_check_call(pipeline, op, &mine);
   if (!pipeline_is(pipeline)) return gm__bad_argument(err, op, "%s", mine.message);
-  if (status == GM_OK && pipeline->params.source) status = gm__bad_argument(&mine, op, "the pipeline has a `source`");
+  if (status == GM_OK && pipeline->reads) {
+    status = gm__bad_argument(&mine, op, "the pipeline has a `source`, or a file in `from`");
+  }
   if (status == GM_OK && (!host || !bytes || bytes > pipeline->params.read_bytes)) {
     status = gm__bad_argument(&mine, op, "a piece has 1 to %" PRIu64 " bytes", pipeline->params.read_bytes);
   }

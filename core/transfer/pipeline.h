@@ -39,11 +39,13 @@ struct gm_pipeline {
   gm_stream *up, *step, *down; /* NULL: the device has none */
   bool own_step;
   bool chooses; /* gm chooses the depth */
+  bool reads;   /* it has a `source` or a file in `from` */
   uint32_t lanes, next_lane;
   gm__pipeline_lane lane[GM__PIPELINE_MOST_LANES];
   uint32_t flying, oldest; /* pieces, in order, from the oldest on */
   gm__pipeline_piece piece[GM__PIPELINE_MOST_LANES];
   uint64_t sent;
+  uint64_t file_read, file_written; /* bytes of `from` and `to` that are done */
   gm_error failure;
   gm_pipeline_stats stats;
   atomic_bool cancelled;
@@ -65,6 +67,17 @@ gm_status gm__pipeline_code_in(gm_pipeline *pipeline, const void *from, uint64_t
 
 /* The sink's bytes of a piece that came down: *host and *bytes, before and after. */
 gm_status gm__pipeline_code_out(gm_pipeline *pipeline, const void **host, uint64_t *bytes, gm_error *err);
+
+/* --- pipeline_file.c --- */
+
+/* Checks the files at both ends, and fills in how much of `from` is read. */
+gm_status gm__pipeline_check_files(gm_pipeline_params *params, const char *op, gm_error *err);
+
+/* The next bytes of `from`, at most read_bytes; 0 at its end. */
+gm_status gm__pipeline_read_file(gm_pipeline *pipeline, void *host, uint64_t *out_bytes, gm_error *err);
+
+/* The next bytes of `to`. */
+gm_status gm__pipeline_write_file(gm_pipeline *pipeline, const void *host, uint64_t bytes, gm_error *err);
 
 /* --- pipeline_flow.c --- */
 

@@ -72,7 +72,7 @@ gm_status gm__pipeline_check_codecs(gm_pipeline_params *params, const char *op, 
 
 gm_status gm__pipeline_make_room(gm_pipeline *pipeline, gm_error *err) {
   const gm_pipeline_params *params = &pipeline->params;
-  const uint64_t in = params->in_codec && params->source ? params->read_bytes : 0;
+  const uint64_t in = params->in_codec && pipeline->reads ? params->read_bytes : 0;
   const uint64_t bytes = in > params->write_bytes ? in : params->write_bytes;
   if (!bytes) return GM_OK;
   pipeline->room = gm__alloc(gm__context_services(pipeline->device->ctx), (size_t)bytes);

@@ -66,6 +66,13 @@ gm_status gm__pipeline_fail(gm_pipeline *pipeline, gm_pipeline_stage stage, uint
 
 /* --- down and out --- */
 
+static gm_status flow_put(gm_pipeline *pipeline, uint64_t index, const void *host, uint64_t bytes, gm_error *err) {
+  const gm_pipeline_params *params = &pipeline->params;
+  if (params->to.file) return gm__pipeline_write_file(pipeline, host, bytes, err);
+  const gm_status status = params->sink(params->user, host, bytes, index);
+  return status == GM_OK ? GM_OK : gm__fail(err, status, 0, "sink", "the sink refused it");
+}
+
 static gm_status flow_write(gm_pipeline *pipeline, const gm__pipeline_piece *piece, gm_pipeline_stage *stage,
                             gm_error *err) {
   const void *host = piece->slot ? piece->slot->host : NULL;
@@ -75,9 +82,9 @@ static gm_status flow_write(gm_pipeline *pipeline, const gm__pipeline_piece *pie
   if (status != GM_OK) return status;
   *stage = GM_STAGE_WRITE;
   const uint64_t since = gm__now_ns();
-  status = pipeline->params.sink(pipeline->params.user, host, bytes, piece->index);
+  status = flow_put(pipeline, piece->index, host, bytes, err);
   pipeline->stats.write += flow_seconds(since);
-  if (status != GM_OK) return gm__fail(err, status, 0, "sink", "the sink refused it");
+  if (status != GM_OK) return status;
   pipeline->stats.items++;
   pipeline->stats.down_bytes += piece->bytes;
   pipeline->stats.written_bytes += bytes;

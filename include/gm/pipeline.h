@@ -13,6 +13,7 @@
 #define GM_PIPELINE_H
 
 #include "gm/codec.h"
+#include "gm/file.h"
 #include "gm/pool.h"
 #include "gm/request.h"
 
@@ -33,6 +34,14 @@ typedef struct gm_pipeline_item {
                          gm releases it */
 } gm_pipeline_item;
 
+/* A part of a file at one end of a pipeline. The pipeline borrows the file until it is destroyed. Never
+ * grows. */
+typedef struct gm_pipeline_file {
+  gm_file *file;   /* NULL: this end has no file */
+  uint64_t offset; /* of the first byte, in bytes */
+  uint64_t bytes;  /* `from`: how many; 0: up to the file's end. `to`: the most; 0: without limit */
+} gm_pipeline_file;
+
 /* How a pipeline is made. Zero-initialised with struct_size, item_bytes, in_pool and step set, it is valid. */
 typedef struct gm_pipeline_params {
   uint32_t struct_size;
@@ -46,13 +55,13 @@ typedef struct gm_pipeline_params {
   gm_stream *stream;   /* for `step`; NULL: one of gm's own. Where gm may make no stream, all stages use this one */
   uint64_t timeout_ns; /* nanoseconds that gm waits for one piece; then TIMEOUT. 0: without limit */
 
-  /* Reads the next piece into `host`, at most `most` bytes, and sets *out_bytes. 0 bytes: there are no more. NULL: the
-   * program uses gm_pipeline_push. */
+  /* Reads the next piece into `host`, at most `most` bytes, and sets *out_bytes. 0 bytes: there are no more. NULL:
+   * `from` has them, or the program uses gm_pipeline_push. */
   gm_status (*source)(void *user, void *host, uint64_t most, uint64_t *out_bytes);
   /* Submits the work on one piece to item->stream, and returns. Pieces come in order. */
   gm_status (*step)(void *user, gm_pipeline_item *item, gm_error *err);
-  /* Takes the output of one piece, in order. `host` is valid until it returns. Needed with out_bytes; unused without.
-   */
+  /* Takes the output of one piece, in order. `host` is valid until it returns. With out_bytes there
+   * must be a `sink` or a `to`. */
   gm_status (*sink)(void *user, const void *host, uint64_t bytes, uint64_t index);
   void *user; /* of the three callbacks. They must not throw, nor call this pipeline but for gm_pipeline_cancel */
 
@@ -65,6 +74,12 @@ typedef struct gm_pipeline_params {
   uint64_t read_bytes;  /* needed with in_codec: the most bytes of a piece before it. Encoded they must fit in
                            item_bytes: gm_codec_most tells */
   uint64_t write_bytes; /* of out_codec: the most bytes of a piece after it. 0, with ENCODE: what gm_codec_most tells */
+
+  /* Files in place of callbacks. `from`, of gm_file_open, is read in pieces of item_bytes, with in_codec read_bytes;
+   * the last may be shorter. `to`, of gm_file_create, gets the outputs side by side, in order; the program commits it.
+   */
+  gm_pipeline_file from; /* in place of `source` */
+  gm_pipeline_file to;   /* in place of `sink` */
 } gm_pipeline_params;
 
 typedef enum gm_pipeline_stage {
@@ -89,14 +104,14 @@ typedef struct gm_pipeline_stats {
   uint64_t up_bytes;        /* that were submitted to go up */
   uint64_t down_bytes;      /* that came down, of pieces that were written */
   uint64_t host_bytes;      /* of the slots, and of the room that codecs need beside them */
-  double read;              /* in `source`, and in copies of gm_pipeline_push */
+  double read;              /* in `source`, in reads of `from`, and in copies of gm_pipeline_push */
   double step;              /* in `step` */
-  double write;             /* in `sink` */
+  double write;             /* in `sink`, and in writes of `to` */
   double stalled;           /* waiting for a slot, or for a piece to come down */
   double seconds;           /* in calls of this pipeline, whole */
   char why[256];            /* why the slots are fewer, or not page-locked; "": they are as wanted */
-  uint64_t read_bytes;      /* that `source` gave, or the program pushed: before in_codec */
-  uint64_t written_bytes;   /* that `sink` took: after out_codec */
+  uint64_t read_bytes;      /* that `source` or `from` gave, or the program pushed: before in_codec */
+  uint64_t written_bytes;   /* that `sink` or `to` took: after out_codec */
   double in_codec;          /* in in_codec */
   double out_codec;         /* in out_codec */
 } gm_pipeline_stats;
@@ -104,27 +119,29 @@ typedef struct gm_pipeline_stats {
 /* Makes a pipeline: its blocks, its streams, and a ring that is empty until the first piece. The caller destroys *out.
  *
  * Errors: INVALID_ARGUMENT: also for a codec without a name or a hook, and for a room that its results do not fit in.
+ * So is a file beside a callback of the same end, a file for the other way, and a range behind the end of `from`.
  * OVER_LIMIT: a codec cannot encode pieces so large. OUT_OF_HOST_MEMORY. Those of gm_explain for the blocks, and those
  * of gm_stream_create. NOT_SUPPORTED: gm may make no stream on the device, and there is no `stream`. FORKED. */
 GM_API gm_status gm_pipeline_create(gm_device *device, const gm_pipeline_params *params, gm_pipeline **out,
                                     gm_error *err);
 
-/* Runs from the first piece until `source` has no more, and waits until all is written. It may be called again, for a
- * source that has more later. `out` may be NULL.
+/* Runs from the first piece until `source` or `from` has no more, and waits until all is written. It may be called
+ * again, for a source that has more later. `out` may be NULL.
  *
  * After a failure the pieces that were on the device still come down and are written, in order, up to the piece that
  * failed. Then the pipeline is at its end: every later call answers the same status. The message names stage and piece.
  * That of a codec also names the byte of the source or of the output at which its piece begins.
  *
- * Errors: those of the callbacks, of gm_codec_encode and gm_codec_decode, of gm_block_write, gm_block_read and
- * gm_stream_wait. FORMAT also: a piece has no bytes left after in_codec. INVALID_ARGUMENT: there is no
- * `source`; it gave more than `most`; `step` raised out_bytes. TIMEOUT: see timeout_ns. CANCELLED. FORKED. */
+ * Errors: those of the callbacks, of gm_codec_encode and gm_codec_decode, of gm_block_write, gm_block_read,
+ * gm_stream_wait, gm_file_read and gm_file_write, whose messages name file and byte. FORMAT also: a piece has no bytes
+ * left after in_codec. OVER_LIMIT also: the outputs are more than to.bytes. INVALID_ARGUMENT: there is neither `source`
+ * nor `from`; `source` gave more than `most`; `step` raised out_bytes. TIMEOUT: see timeout_ns. CANCELLED. FORKED. */
 GM_API gm_status gm_pipeline_run(gm_pipeline *pipeline, gm_pipeline_stats *out, gm_error *err);
 
 /* Sends one piece of `bytes` (at most item_bytes; with in_codec, read_bytes) on its way. gm copies it, so `host` is the
  * caller's again on return. BUSY: timeout_ns is 0 and no slot is free. TIMEOUT: none came free in so many nanoseconds.
  * Then nothing was sent, and the call may be repeated. UINT64_MAX waits without limit. Other errors: as
- * gm_pipeline_run. INVALID_ARGUMENT: the pipeline has a `source`, or `bytes` is 0 or too large. */
+ * gm_pipeline_run. INVALID_ARGUMENT: the pipeline has a `source` or reads a file, or `bytes` is 0 or too large. */
 GM_API gm_status gm_pipeline_push(gm_pipeline *pipeline, const void *host, uint64_t bytes, uint64_t timeout_ns,
                                   gm_error *err);
 

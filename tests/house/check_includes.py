@@ -53,7 +53,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "buffer": "base context host device provider heap guard pool block manage",
     "store": "base algo context tier host device provider pool block manage buffer",
     "staging": "base context discovery device",
-    "transfer": "base device pool block manage staging",
+    "transfer": "base file device pool block manage staging",
     "load": "base algo file model device pool block manage store staging",
     "report": "base context discovery",
 }
