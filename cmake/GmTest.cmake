@@ -183,7 +183,7 @@ function(gm_add_test)
   # Tests hear nothing of others' promises, those of the user's programs among them. A context that ignores the
   # environment uses the file that all share.
   file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/promises/${arg_NAME}")
-  list(PREPEND arg_ENVIRONMENT "GM_RESERVE_FOLDER=${CMAKE_BINARY_DIR}/promises/${arg_NAME}")
+  list(PREPEND arg_ENVIRONMENT "GM_RESERVE_FOLDER=${CMAKE_BINARY_DIR}/promises/${arg_NAME}" "GM_LINKS_FOLDER=off")
   set_tests_properties(${arg_NAME} PROPERTIES
     TIMEOUT ${end} SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}"
     ENVIRONMENT "${gm_test_environment};${arg_ENVIRONMENT}")

@@ -13,6 +13,9 @@
 /* Whether this process may make files in that folder. */
 bool gm__shared_file_folder(const char *folder);
 
+/* Make that folder for the user alone, if its parent is there. GM_OK: also where it is there already. NOT_FOUND, IO. */
+gm_status gm__shared_file_make_folder(const char *folder, gm_error *err);
+
 /* Put "FOLDER/STEM-UID" into `out`, with the number of the effective user. INVALID_ARGUMENT: it does not fit. */
 gm_status gm__shared_file_path(const char *folder, const char *stem, char *out, size_t capacity, gm_error *err);
 

@@ -83,6 +83,9 @@
     "absolute path of the folder in which they tell each other; empty: /dev/shm, else $XDG_RUNTIME_DIR")             \
   X("staging.max_bytes", "GM_STAGING_MAX_BYTES", "bytes", "0..", "64M", true,                                        \
     "page-locked memory for copies, loads, saves and pipelines of a device; each has one piece in any case")         \
+  X("links.folder", "GM_LINKS_FOLDER", "text", "", "", true,                                                         \
+    "absolute path of the folder in which gm keeps what it measured of links; off: nowhere; empty: "                 \
+    "$XDG_CACHE_HOME, else ~/.cache")                                                                                \
   X("debug.red_zone_bytes", "GM_DEBUG_RED_ZONE_BYTES", "bytes", "0..1048576", "0", true,                             \
     "bytes of the red zones before and behind each block of a pool")                                                 \
   X("debug.poison", "GM_DEBUG_POISON", "bool", "", "false", true,                                                    \

@@ -1,5 +1,6 @@
 #include "core/host/sysfs.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,4 +27,25 @@ void gm__sysfs_read(const char *root, gm__pci address, gm__sysfs_memory *out) {
   out->vram_used = sysfs_number(root, slot, "vram_used");
   out->gtt_total = sysfs_number(root, slot, "gtt_total");
   out->gtt_used = sysfs_number(root, slot, "gtt_used");
+}
+
+/* The first line of a small file. False: there is none. */
+static bool sysfs_word(const char *root, const char *slot, const char *name, char *out, size_t capacity) {
+  char path[128];
+  snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/%s", slot, name);
+  if (gm__file_text(root, path, out, capacity) != GM__FILE_OK) return false;
+  out[strcspn(out, "\r\n")] = '\0';
+  return out[0] != '\0';
+}
+
+void gm__sysfs_link(const char *root, gm__pci address, char out[GM__SYSFS_LINK_SIZE]) {
+  char slot[GM__PCI_TEXT_SIZE], speed[24], lanes[8];
+  out[0] = '\0';
+  if (address.form != GM__PCI_FULL) return;
+  gm__pci_print(address, slot);
+  if (!sysfs_word(root, slot, "max_link_speed", speed, sizeof speed) ||
+      !sysfs_word(root, slot, "current_link_width", lanes, sizeof lanes)) {
+    return;
+  }
+  snprintf(out, GM__SYSFS_LINK_SIZE, "%s x%s", speed, lanes);
 }

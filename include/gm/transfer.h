@@ -94,8 +94,9 @@ typedef struct gm_transfer_links {
 } gm_transfer_links;
 
 /* Measures both ways of a device: 64 MiB through the ring, the best of three times. It is done once; later calls answer
- * the same, until the device closes. Other work of the device makes the figures smaller. NOT_SUPPORTED: gm makes no
- * streams on this device. OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, DRIVER, DEVICE_LOST. */
+ * the same, until the device closes. gm keeps the rates in a file of the user (`links.folder`), so later processes need
+ * not measure until the driver or the slot changes. Other work of the device makes the figures smaller. NOT_SUPPORTED:
+ * gm makes no streams on this device. OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, DRIVER, DEVICE_LOST. */
 GM_API gm_status gm_transfer_measure(gm_device *device, gm_transfer_links *out, gm_error *err);
 
 /* Starts `count` copies. Before the first one moves, gm checks all of them: a wrong one is INVALID_ARGUMENT that names

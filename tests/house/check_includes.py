@@ -52,7 +52,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "manage": "base context host fit room discovery track trace device order provider arena bucket heap guard pool block",
     "buffer": "base context host device provider heap guard pool block manage",
     "store": "base algo context tier host device provider pool block manage buffer",
-    "staging": "base context discovery device",
+    "staging": "base context host discovery device",
     "transfer": "base file device pool block manage staging",
     "load": "base algo file model device pool block manage store staging",
     "report": "base context discovery",

@@ -4,6 +4,7 @@
 #define GM_TESTS_SUPPORT_KEY_LOOKS_H
 
 #include "core/device/device.h"
+#include "core/staging/link_file.h"
 #include "core/staging/ring.h"
 #include "gm/buffer.h"
 #include "gm/cache.h"
@@ -388,6 +389,15 @@ static uint64_t look_staging(gm_context *ctx) {
   gm__ring_figures(ring, &info);
   pool_bench_ok(gm__ring_destroy(ring, err));
   return close_with(&bench, info.made);
+}
+
+/* Are rates of links kept? */
+static uint64_t look_links(gm_context *ctx) {
+  pool_bench bench;
+  double up = 0, down = 0;
+  open_on(&bench, ctx, "cpu", NULL);
+  gm__link_file_keep(bench.device, 1e9, 2e9);
+  return close_with(&bench, gm__link_file_find(bench.device, &up, &down));
 }
 
 /* Does gm look for the profiler's tool? */

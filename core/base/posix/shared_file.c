@@ -12,18 +12,23 @@
 #include "core/base/poll.h"
 #include "core/base/posix/path_error.h"
 
-enum { SHARED_MODE = 0600, SHARED_OTHERS = 0077 };
+enum { SHARED_MODE = 0600, SHARED_FOLDER_MODE = 0700, SHARED_OTHERS = 0077 };
 
 bool gm__shared_file_folder(const char *folder) { return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0; }
+
+static gm_status shared_fail(const char *path, const char *op, int code, gm_error *err) {
+  return gm__fail(err, gm__path_error_status(code), code, op, "%.300s: %s", path, gm__path_error_text(code));
+}
+
+gm_status gm__shared_file_make_folder(const char *folder, gm_error *err) {
+  if (mkdir(folder, SHARED_FOLDER_MODE) == 0 || errno == EEXIST) return GM_OK;
+  return shared_fail(folder, "mkdir", errno, err);
+}
 
 gm_status gm__shared_file_path(const char *folder, const char *stem, char *out, size_t capacity, gm_error *err) {
   const int length = snprintf(out, capacity, "%s/%s-%lu", folder, stem, (unsigned long)geteuid());
   if (length >= 0 && (size_t)length < capacity) return GM_OK;
   return gm__bad_argument(err, "open", "the folder's name is too long: %.300s", folder);
-}
-
-static gm_status shared_fail(const char *path, const char *op, int code, gm_error *err) {
-  return gm__fail(err, gm__path_error_status(code), code, op, "%.300s: %s", path, gm__path_error_text(code));
 }
 
 /* Why gm does not trust the file; NULL: it does. */

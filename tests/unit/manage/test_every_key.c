@@ -65,6 +65,7 @@ static const row rows[] = {
     {"reserve.share", "reserve.folder=/nowhere", NULL, "require", look_reserve, 1, 0},
     {"reserve.folder", "reserve.share=require", A_FOLDER, "/nowhere", look_reserve, 1, 0},
     {"staging.max_bytes", NULL, NULL, "0", look_staging, 2, 1},
+    {"links.folder", NULL, A_FOLDER, "off", look_links, 1, 0},
     {"debug.red_zone_bytes", NULL, NULL, "64", look_red_zones, 0, 1},
     {"debug.poison", NULL, NULL, "true", look_old_bytes, 1, 0},
     {"debug.check_freed", NULL, NULL, "true", look_same_place, 1, 0},
