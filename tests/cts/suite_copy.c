@@ -291,6 +291,63 @@ static void copy_many_neighbours(cts *t) {
   copy_holds(t, &to, "after many that touch");
 }
 
+/* Item i lies in the i-th of `count` equal parts, in both memories. */
+static void copy_scatter_items(cts *t, copy_pair *beside, copy_pair *to, gm_copy_item *items, uint32_t count) {
+  const uint64_t part = COPY_ROOM / count;
+  for (uint32_t i = 0; i < count; i++) {
+    const uint64_t bytes = 1 + cts_random(t, part), room = part - bytes + 1;
+    items[i] = (gm_copy_item){&beside->memory, i * part + cts_random(t, room), &to->memory,
+                              i * part + cts_random(t, room), bytes};
+    memcpy(to->want + items[i].dst_offset, beside->want + items[i].src_offset, bytes);
+  }
+}
+
+static bool copy_scatter_arrived(cts *t, const unsigned char *got, const copy_pair *beside, const gm_copy_item *items,
+                                 uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (!cts_same(t, got + items[i].src_offset, beside->want + items[i].src_offset, items[i].bytes, "a gathered item"))
+      return false;
+  }
+  return true;
+}
+
+/* Small copies of a transfer: their bytes go up as one copy, and one submission takes each to its place. Down it is the
+ * other way round. The host waits for the end alone. */
+static void copy_scatter(cts *t, uint32_t count) {
+  enum { MOST = 1024 };
+  static gm_copy_item items[MOST], back[MOST];
+  static unsigned char none[COPY_ROOM], got[COPY_ROOM];
+  gm_backend_point points[5];
+  copy_pair beside, to;
+  if (!copy_start(t, &to, 0) || !copy_start(t, &beside, t->type)) return;
+  cts_noise(t, beside.want, COPY_ROOM);
+  copy_scatter_items(t, &beside, &to, items, count);
+  for (uint32_t i = 0; i < count; i++) {
+    back[i] = (gm_copy_item){items[i].dst, items[i].dst_offset, items[i].src, items[i].src_offset, items[i].bytes};
+  }
+  CTS_OK(t,
+         t->ops->copy_to_device(t->device, to.stream, &beside.memory, 0, beside.want, COPY_ROOM, &points[0], &t->err));
+  CTS_OK(t, cts_order(t, to.stream));
+  CTS_OK(t, t->ops->copy_many(t->device, to.stream, items, count, &points[1], &t->err));
+  CTS_OK(t, cts_order(t, to.stream));
+  CTS_OK(t, t->ops->copy_to_device(t->device, to.stream, &beside.memory, 0, none, COPY_ROOM, &points[2], &t->err));
+  CTS_OK(t, cts_order(t, to.stream));
+  CTS_OK(t, t->ops->copy_many(t->device, to.stream, back, count, &points[3], &t->err));
+  CTS_OK(t, cts_order(t, to.stream));
+  CTS_OK(t, t->ops->copy_to_host(t->device, to.stream, &beside.memory, 0, got, COPY_ROOM, &points[4], &t->err));
+  for (int i = 4; i >= 0; i--) CTS_OK(t, cts_reach(t, &points[i]));
+  if (copy_scatter_arrived(t, got, &beside, items, count)) copy_holds(t, &to, "after items were scattered");
+}
+
+/* As few as are scattered, as many as a transfer submits at once, and a count that fits no round number. */
+static void copy_many_scattered(cts *t) {
+  static const uint32_t counts[] = {32, 1024, 509};
+  for (size_t i = 0; i < sizeof counts / sizeof counts[0] && !t->failed; i++) {
+    copy_scatter(t, counts[i]);
+    cts_clean(t, GM_CLOSE_NORMAL);
+  }
+}
+
 static const cts_case copy_cases[] = {
     {"copy.is_accepted", copy_is_accepted, CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
     {"copy.write_at_all_offsets", copy_write_at_all_offsets, CTS_CONTENTS | CTS_EACH_TYPE},
@@ -304,6 +361,7 @@ static const cts_case copy_cases[] = {
     {"copy.asynchronous_read", copy_asynchronous_read, CTS_CONTENTS | CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
     {"copy.many_items", copy_many_items, CTS_CONTENTS | CTS_MANY | CTS_EACH_TYPE},
     {"copy.many_neighbours", copy_many_neighbours, CTS_CONTENTS | CTS_MANY | CTS_EACH_TYPE},
+    {"copy.many_scattered", copy_many_scattered, CTS_CONTENTS | CTS_STREAMS | CTS_POINTS | CTS_MANY | CTS_EACH_TYPE},
     {"fill.patterns", fill_patterns, CTS_CONTENTS | CTS_EACH_TYPE},
     {"fill.of_all", fill_of_all, CTS_CONTENTS | CTS_EACH_TYPE},
     {"fill.large", fill_large, CTS_CONTENTS | CTS_EACH_TYPE},

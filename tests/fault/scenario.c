@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/device/device.h"
 #include "fault/fault.h"
 #include "gm/buffer.h"
 #include "gm/config.h"
@@ -378,6 +379,7 @@ const scenario scenarios[] = {
     {"peer", scenario_peer, true, false, false, NULL},
     {"staged", scenario_staged, true, false, false, NULL},
     {"transfer", scenario_transfer, true, false, false, NULL},
+    {"scatter", scenario_scatter, true, false, false, NULL},
     {"managed", scenario_managed, true, false, false, NULL},
     {"share", share, true, false, false, NULL},
     {"warm_up", scenario_warm_up, false, false, false, NULL},
@@ -409,6 +411,13 @@ static gm_status session_holds_nothing(const session *s, gm_error *err) {
   return GM_OK;
 }
 
+/* What copies went through is the device's, and goes when the device closes: here a little before. */
+static gm_status session_end_staging(const session *s, gm_error *err) {
+  gm_device *device = s->device;
+  if (!device || !device->end_stock || device->end_stock(device, err) == GM_OK) return GM_OK;
+  return device->end_stock(device, err);
+}
+
 gm_status session_end(session *s, gm_error *err) {
   gm_status status = GM_OK;
   gm_tracker_destroy(s->tracker);
@@ -422,6 +431,7 @@ gm_status session_end(session *s, gm_error *err) {
     if (status) status = scenario_give(s, NULL);
   }
   if (status == GM_OK && s->pool && gm_pool_destroy(s->pool, err)) status = gm_pool_destroy(s->pool, err);
+  if (status == GM_OK) status = session_end_staging(s, err);
   if (status == GM_OK) status = session_holds_nothing(s, err);
   for (int i = 0; i < 2 && status == GM_OK; i++) {
     if (s->streams[i] && gm_stream_close(s->streams[i], err)) status = gm_stream_close(s->streams[i], err);

@@ -55,10 +55,12 @@ gm_status session_take_on(session *s, uint64_t bytes, gm_stream *stream, gm_erro
 gm_status session_take_spanned(session *s, uint64_t bytes, gm_stream *stream, gm_error *err); /* in several memories */
 gm_status session_give(session *s, gm_stream *stream, gm_error *err);
 
+/* Scenarios of scenario_transfer.c. */
+gm_status scenario_transfer(session *s, gm_error *err);
+gm_status scenario_scatter(session *s, gm_error *err);
 /* Scenarios of scenario_devices.c. */
 gm_status scenario_peer(session *s, gm_error *err);
 gm_status scenario_staged(session *s, gm_error *err);
-gm_status scenario_transfer(session *s, gm_error *err);
 gm_status scenario_managed(session *s, gm_error *err);
 /* Scenarios of scenario_pool.c. */
 gm_status scenario_warm_up(session *s, gm_error *err);

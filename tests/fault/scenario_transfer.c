@@ -1,11 +1,14 @@
-/* Transfers: up, inside the device, and down, each with small copies and a large one. */
+/* Transfers: up, inside the device, and down, each with small copies and a large one. Small copies that the device
+ * scatters and gathers. */
 #include <stdio.h>
 #include <string.h>
 
+#include "core/device/device_alloc.h"
+#include "core/staging/staging.h"
 #include "fault/scenario.h"
 
 /* Fewer small copies than gm measures a device for. Host memory of copies stays valid to the end of the program. */
-enum { TRANSFER_COPIES = 5, TRANSFER_SMALL = 400, TRANSFER_BYTES = 300000 };
+enum { TRANSFER_COPIES = 5, TRANSFER_SMALL = 400, TRANSFER_BYTES = 300000, TRANSFER_SCATTERS = 40 };
 static unsigned char transfer_sent[TRANSFER_BYTES], transfer_got[TRANSFER_BYTES];
 
 static gm_status transfer_run(session *s, const gm_copy *copies, uint64_t count, gm_stream *stream, gm_error *err) {
@@ -29,12 +32,22 @@ static void transfer_cut(session *s, const gm_block *block, bool up, gm_copy *co
   copies[TRANSFER_COPIES - 1].bytes = TRANSFER_BYTES - (TRANSFER_COPIES - 1) * TRANSFER_SMALL;
 }
 
-gm_status scenario_transfer(session *s, gm_error *err) {
-  gm_copy copies[TRANSFER_COPIES];
+static gm_status transfer_open(session *s, gm_error *err) {
   for (unsigned i = 0; i < TRANSFER_BYTES; i++) transfer_sent[i] = (unsigned char)(i * 13 + i / 251);
   memset(transfer_got, 0, TRANSFER_BYTES);
-  gm_status status = session_open(s, err);
-  if (status == GM_OK) status = gm_stream_create(s->device, &s->streams[0], err);
+  const gm_status status = session_open(s, err);
+  return status ? status : gm_stream_create(s->device, &s->streams[0], err);
+}
+
+static gm_status transfer_compare(uint64_t bytes, gm_error *err) {
+  if (memcmp(transfer_sent, transfer_got, bytes) == 0) return GM_OK;
+  snprintf(err->message, sizeof err->message, "every call succeeded, and the bytes are wrong");
+  return GM_ERR_FORMAT;
+}
+
+gm_status scenario_transfer(session *s, gm_error *err) {
+  gm_copy copies[TRANSFER_COPIES];
+  gm_status status = transfer_open(s, err);
   for (int i = 0; i < 2 && status == GM_OK; i++) status = session_take(s, TRANSFER_BYTES, err);
   if (status) return status;
   transfer_cut(s, &s->blocks[0], true, copies);
@@ -46,7 +59,46 @@ gm_status scenario_transfer(session *s, gm_error *err) {
   if (status == GM_OK) status = transfer_run(s, &inside, 1, NULL, err);
   transfer_cut(s, &s->blocks[1], false, copies);
   if (status == GM_OK) status = transfer_run(s, copies, TRANSFER_COPIES, s->streams[0], err);
-  if (status || memcmp(transfer_sent, transfer_got, TRANSFER_BYTES) == 0) return status;
-  snprintf(err->message, sizeof err->message, "every call succeeded, and the bytes are wrong");
-  return GM_ERR_FORMAT;
+  return status ? status : transfer_compare(TRANSFER_BYTES, err);
+}
+
+/* ---- small copies that are scattered ---- */
+
+/* What the device is measured for does not depend on its speed here: small copies are packed, and scattered. */
+static gm_status scatter_always(const session *s, gm_error *err) {
+  gm__ring *ring = NULL;
+  gm__ring_info info;
+  gm_memory memory = {.handle = 0};
+  gm_status status = gm__staging_open(s->device, &ring, err);
+  if (status) return status;
+  gm__ring_figures(ring, &info);
+  const gm__device_request request = {.bytes = (uint64_t)info.most << 20};
+  status = gm__device_alloc(s->device, &request, &memory, err);
+  gm__staging_set_small(s->device, 4096);
+  if (status == GM_OK) gm__staging_set_scatter(s->device, 4096, &memory);
+  gm__staging_close(s->device);
+  return status;
+}
+
+/* The steps between their places differ, and some of them meet. */
+static void scatter_cut(session *s, bool up, gm_copy *copies) {
+  for (uint64_t i = 0, at = 3; i < TRANSFER_SCATTERS; i++, at += TRANSFER_SMALL + i % 5 * i) {
+    const gm_end device = {.pool = s->pool, .block = &s->blocks[0], .offset = at};
+    const gm_end host = {.host = up ? transfer_sent : transfer_got, .offset = i * TRANSFER_SMALL};
+    copies[i] = (gm_copy){
+        .struct_size = sizeof copies[i], .to = up ? device : host, .from = up ? host : device, .bytes = TRANSFER_SMALL};
+  }
+}
+
+gm_status scenario_scatter(session *s, gm_error *err) {
+  gm_copy copies[TRANSFER_SCATTERS];
+  gm_status status = transfer_open(s, err);
+  if (status == GM_OK) status = session_take(s, TRANSFER_BYTES, err);
+  if (status == GM_OK) status = scatter_always(s, err);
+  if (status) return status;
+  scatter_cut(s, true, copies);
+  status = transfer_run(s, copies, TRANSFER_SCATTERS, s->streams[0], err);
+  scatter_cut(s, false, copies);
+  if (status == GM_OK) status = transfer_run(s, copies, TRANSFER_SCATTERS, s->streams[0], err);
+  return status ? status : transfer_compare(TRANSFER_SCATTERS * TRANSFER_SMALL, err);
 }

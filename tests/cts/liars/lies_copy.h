@@ -18,6 +18,10 @@ gm_status liar_slices_copy(void *device, void *stream, const gm_memory *dst, con
                            gm_backend_point *out, gm_error *err);
 gm_status liar_many_merges(void *device, void *stream, const gm_copy_item *items, uint32_t count, gm_backend_point *out,
                            gm_error *err);
+gm_status liar_many_of_256(void *device, void *stream, const gm_copy_item *items, uint32_t count, gm_backend_point *out,
+                           gm_error *err);
+gm_status liar_many_overtakes(void *device, void *stream, const gm_copy_item *items, uint32_t count,
+                              gm_backend_point *out, gm_error *err);
 gm_status liar_arrives_late(void *device, void *stream, const gm_memory *dst, uint64_t offset, const void *src,
                             uint64_t bytes, gm_backend_point *out, gm_error *err);
 gm_status liar_jumps(void *device, void *stream, const gm_copy_item *item, gm_backend_point *out, gm_error *err);
