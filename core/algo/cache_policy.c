@@ -1,7 +1,7 @@
 #include "core/algo/cache_policy.h"
 
 /* Invariants. An entry is in the queue that its place names. LRU uses the main queue alone. A touch pays for one move
- * of its entry, so victim looks at one entry more than there were touches. */
+ * of its entry, so victim looks at one entry more than there were touches, and at GM__CACHE_SPARED at most. */
 
 enum {
   CACHE_SMALL_SHARE = 10, /* the small queue has a tenth of the weight */
@@ -102,7 +102,7 @@ void gm__cache_policy_insert(gm__cache_policy *policy, gm__cache_entry *entry) {
 }
 
 void gm__cache_policy_resume(gm__cache_policy *policy, gm__cache_entry *entry) {
-  cache_push(policy, entry, GM__CACHE_MAIN);
+  cache_push(policy, entry, (gm__cache_place)entry->back);
 }
 
 void gm__cache_policy_touch(gm__cache_policy *policy, gm__cache_entry *entry) {
@@ -121,7 +121,8 @@ gm__cache_entry *gm__cache_policy_seek(gm__cache_policy *policy, uint32_t *looks
   for (; *looks; --*looks) {
     const bool small = cache_small_is_full(policy);
     gm__cache_entry *entry = policy->queues[small ? GM__CACHE_SMALL : GM__CACHE_MAIN].oldest;
-    if (!entry || !entry->touches) return entry;
+    if (!entry || !entry->touches || policy->spared == GM__CACHE_SPARED) return entry;
+    policy->spared++;
     entry->touches = small ? 0 : (uint8_t)(entry->touches - 1);
     cache_move(policy, entry, GM__CACHE_MAIN);
   }
@@ -135,6 +136,7 @@ gm__cache_entry *gm__cache_policy_victim(gm__cache_policy *policy) {
 
 void gm__cache_policy_evict(gm__cache_policy *policy, gm__cache_entry *entry) {
   policy->evictions++;
+  policy->spared = 0;
   if (entry->place == GM__CACHE_SMALL) {
     ghost_grow(policy);
     ghost_add(policy, entry->hash);
@@ -144,4 +146,10 @@ void gm__cache_policy_evict(gm__cache_policy *policy, gm__cache_entry *entry) {
 
 void gm__cache_policy_remove(gm__cache_policy *policy, gm__cache_entry *entry) {
   if (entry->place) cache_unlink(policy, entry);
+  entry->back = GM__CACHE_MAIN;
+}
+
+void gm__cache_policy_pause(gm__cache_policy *policy, gm__cache_entry *entry) {
+  entry->back = entry->place;
+  cache_unlink(policy, entry);
 }

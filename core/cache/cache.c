@@ -15,7 +15,8 @@
 
 /* Invariants. An entry in the cache is in the map. One that has left the cache has leases, and is in the list `left`.
  * An entry in the cache that nobody holds is in the policy. One that is held may be: the policy gives it up when its
- * turn comes, and gets it back with the last hold. So a lease pays for one step at most.
+ * turn comes, and gets it back with the last hold. So a lease pays for one step at most. A search meets
+ * CACHE_HELD held ones at most: a hold beyond puts its entry aside at once.
  *
  * `release` runs without the lock: what a call lets go is collected first (cache_gone). */
 
@@ -38,6 +39,11 @@ static inline bool cache_forked(const gm_cache *cache) {
 }
 
 static inline bool cache_held(const cache_entry *entry) { return entry->leases || entry->kept; }
+
+enum {
+  CACHE_LOOKS = 1024, /* at entries under the lock, until other threads may enter */
+  CACHE_HELD = 1024
+};
 
 /* ---- what goes ---- */
 
@@ -76,6 +82,7 @@ static void cache_leave(gm_cache *cache, cache_entry *entry, cache_gone *gone) {
   if (cache_held(entry)) {
     cache->stats.held_entries--;
     cache->stats.held_bytes -= entry->bytes;
+    cache->aside -= !entry->turn.place;
   }
   cache->stats.entries--;
   cache->stats.bytes -= entry->bytes;
@@ -88,8 +95,6 @@ static void cache_leave(gm_cache *cache, cache_entry *entry, cache_gone *gone) {
   else
     cache_go(gone, entry);
 }
-
-enum { CACHE_LOOKS = 1024 }; /* at entries under the lock, until other threads may enter */
 
 /* Has the entries of the next places leave. True: there are no more. An entry that a put adds meanwhile may stay. */
 static bool cache_leave_piece(gm_cache *cache, size_t *cursor, cache_gone *gone) {
@@ -106,15 +111,23 @@ static bool cache_leave_piece(gm_cache *cache, size_t *cursor, cache_gone *gone)
 
 /* ---- holds ---- */
 
-static void cache_hold_begins(gm_cache *cache, const cache_entry *entry) {
+static void cache_put_aside(gm_cache *cache, cache_entry *entry) {
+  gm__cache_policy_pause(&cache->policy, &entry->turn);
+  cache->aside++;
+}
+
+static void cache_hold_begins(gm_cache *cache, cache_entry *entry) {
   cache->stats.held_entries++;
   cache->stats.held_bytes += entry->bytes;
+  if (__builtin_expect(cache->stats.held_entries - cache->aside > CACHE_HELD, 0)) cache_put_aside(cache, entry);
 }
 
 static void cache_hold_ends(gm_cache *cache, cache_entry *entry) {
   cache->stats.held_entries--;
   cache->stats.held_bytes -= entry->bytes;
-  if (!entry->turn.place) gm__cache_policy_resume(&cache->policy, &entry->turn);
+  if (entry->turn.place) return;
+  cache->aside--;
+  gm__cache_policy_resume(&cache->policy, &entry->turn);
 }
 
 static void cache_lease(gm_cache *cache, cache_entry *entry) {
@@ -161,6 +174,7 @@ static gm__cache_entry *cache_victim(gm_cache *cache, uint32_t *looks) {
   for (gm__cache_entry *turn; *looks && (turn = gm__cache_policy_seek(&cache->policy, looks)); --*looks) {
     if (!cache_held(cache_of_turn(turn))) return *looks ? turn : NULL;
     gm__cache_policy_remove(&cache->policy, turn);
+    cache->aside++;
   }
   return NULL;
 }
@@ -330,7 +344,7 @@ static void cache_enter(gm_cache *cache, cache_entry *entry, cache_entry *earlie
   if (kept) cache_set_kept(cache, entry, true);
 }
 
-/* REQUIRES: the lock. False: not yet, because the victims are many. */
+/* REQUIRES: the lock. False: not yet, because the victims are many, or the earlier object was one of them. */
 static bool cache_put(gm_cache *cache, cache_entry *entry, bool lease, cache_gone *gone, gm_status *status) {
   cache_entry *earlier = cache_find(cache, entry->key, entry->head.key_bytes);
   const bool fits = cache_fits(cache, earlier, entry->bytes);
@@ -339,7 +353,8 @@ static bool cache_put(gm_cache *cache, cache_entry *entry, bool lease, cache_gon
   if (!fits) return true;
   *status = GM_ERR_OUT_OF_HOST_MEMORY;
   if (!gm__key_map_prepare_own(&cache->map, &entry->head)) return true;
-  if (!earlier && !cache_make_room(cache, &(cache_need){1, entry->bytes}, gone, CACHE_LOOKS)) return false;
+  const cache_need need = {earlier ? 0 : 1, earlier ? gm__sub_sat(entry->bytes, earlier->bytes) : entry->bytes};
+  if (!cache_make_room(cache, &need, gone, CACHE_LOOKS) || (earlier && !earlier->in_cache)) return false;
   *status = GM_OK;
   cache_enter(cache, entry, earlier, gone);
   if (lease) cache_lease(cache, entry);

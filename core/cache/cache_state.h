@@ -37,6 +37,7 @@ struct gm_cache {
   gm__mutex lock;
   gm__key_map map;
   gm__cache_policy policy;
+  uint64_t aside; /* objects in the cache that are held, and out of the policy meanwhile */
   gm_cache_lease *left;
   gm_cache_stats stats;
 };

@@ -94,6 +94,7 @@ static void run_model(gm__cache_kind kind, uint64_t seed) {
   static model m;
   gm__cache_policy policy;
   bool aside[KEYS] = {false};
+  int back[KEYS] = {0};
   memset(entries, 0, sizeof entries);
   m = (model){.kind = kind};
   gm__cache_policy_init(&policy, kind, NULL);
@@ -105,7 +106,7 @@ static void run_model(gm__cache_kind kind, uint64_t seed) {
       gm__cache_policy_touch(&policy, entry);
       model_touch(&m, key);
       gm__cache_policy_resume(&policy, entry);
-      model_push(&m, 1, key);
+      model_push(&m, back[key], key);
       aside[key] = false;
     } else if (what < 9 && !entry->place) {
       entry->hash = hash_of(key);
@@ -117,8 +118,11 @@ static void run_model(gm__cache_kind kind, uint64_t seed) {
       model_touch(&m, key);
     } else if (what == 9) {
       aside[key] = entry->place != 0;
-      gm__cache_policy_remove(&policy, entry);
-      model_remove(&m, key);
+      const int queue = model_remove(&m, key);
+      const bool before_turn = step % 2 && aside[key];
+      if (before_turn) gm__cache_policy_pause(&policy, entry);
+      if (!before_turn) gm__cache_policy_remove(&policy, entry);
+      back[key] = before_turn ? queue : 1;
       assert_int_equal(entry->place, GM__CACHE_NOWHERE);
     } else {
       gm__cache_entry *victim = gm__cache_policy_victim(&policy);

@@ -25,6 +25,15 @@ void __wrap_gm__cache_policy_remove(gm__cache_policy *policy, gm__cache_entry *e
   __real_gm__cache_policy_remove(policy, entry);
 }
 
+void __real_gm__cache_policy_pause(gm__cache_policy *policy, gm__cache_entry *entry);
+void __wrap_gm__cache_policy_pause(gm__cache_policy *policy, gm__cache_entry *entry);
+void __wrap_gm__cache_policy_pause(gm__cache_policy *policy, gm__cache_entry *entry) {
+  aside.all++;
+  aside.piece++;
+  if (aside.piece > aside.most) aside.most = aside.piece;
+  __real_gm__cache_policy_pause(policy, entry);
+}
+
 void __real_gm__mutex_lock(gm__mutex *mutex);
 void __wrap_gm__mutex_lock(gm__mutex *mutex);
 void __wrap_gm__mutex_lock(gm__mutex *mutex) {
@@ -34,7 +43,27 @@ void __wrap_gm__mutex_lock(gm__mutex *mutex) {
 
 static void put(gm_cache *cache, int id) { pool_bench_ok(gm_cache_put(cache, &id, sizeof id, NULL, 1, NULL, err)); }
 
-static void check_put(gm_cache_policy policy) {
+static uint64_t touched_seeks; /* objects that puts met and spared */
+
+gm__cache_entry *__real_gm__cache_policy_seek(gm__cache_policy *policy, uint32_t *looks);
+gm__cache_entry *__wrap_gm__cache_policy_seek(gm__cache_policy *policy, uint32_t *looks);
+gm__cache_entry *__wrap_gm__cache_policy_seek(gm__cache_policy *policy, uint32_t *looks) {
+  const uint32_t before = *looks;
+  gm__cache_entry *found = __real_gm__cache_policy_seek(policy, looks);
+  touched_seeks += before - *looks;
+  return found;
+}
+
+/* Leases come from gets, or the objects are kept. */
+static void hold(gm_cache *cache, int id, bool keep, gm_cache_lease **out) {
+  if (keep) {
+    pool_bench_ok(gm_cache_keep(cache, &id, sizeof id, true, err));
+  } else {
+    pool_bench_ok(gm_cache_get(cache, &id, sizeof id, out, NULL, err));
+  }
+}
+
+static void check_put(gm_cache_policy policy, bool keep) {
   static gm_cache_lease *leases[OBJECTS];
   pool_bench bench;
   gm_cache *cache;
@@ -42,15 +71,16 @@ static void check_put(gm_cache_policy policy) {
   pool_bench_open(&bench, "null", NULL, NULL);
   pool_bench_ok(gm_cache_create(bench.ctx, &params, &cache, err));
   for (int i = 0; i < OBJECTS; i++) put(cache, i);
-  for (int i = 0; i < OBJECTS; i++) {
-    pool_bench_ok(gm_cache_get(cache, &i, sizeof i, &leases[i], NULL, err));
-  }
+  aside.most = 0;
+  for (int i = 0; i < OBJECTS; i++) hold(cache, i, keep, &leases[i]);
+  assert_true(aside.most <= 1); /* each hold pays for itself */
   put(cache, OBJECTS);
-  aside.all = aside.most = 0;
+  aside.all = aside.most = touched_seeks = 0;
   put(cache, OBJECTS + 1); /* the object before it is the only one that may go */
-  printf("  %zu objects put aside, %zu at once\n", aside.all, aside.most);
-  assert_true(aside.all >= OBJECTS / 2); /* or the put met few of them */
-  assert_true(aside.most <= PIECE + MORE);
+  printf("  %zu objects put aside, %zu at once, %ju spared\n", aside.all, aside.most, (uintmax_t)touched_seeks);
+  assert_true(aside.all > PIECE / 2); /* or the put met few of them */
+  assert_true(aside.all <= PIECE + MORE);
+  assert_true(touched_seeks <= PIECE + MORE);
   gm_cache_stats stats = {.struct_size = sizeof stats};
   pool_bench_ok(gm_cache_get_stats(cache, &stats, err));
   assert_int_equal(stats.entries, OBJECTS + 1);
@@ -58,15 +88,44 @@ static void check_put(gm_cache_policy policy) {
   aside.all = 0;
   put(cache, OBJECTS + 2);
   assert_true(aside.all <= MORE); /* they are put aside once */
-  for (int i = 0; i < OBJECTS; i++) gm_cache_return(leases[i]);
+  for (int i = 0; i < OBJECTS && !keep; i++) gm_cache_return(leases[i]);
   pool_bench_ok(gm_cache_destroy(cache, err));
   pool_bench_close(&bench);
 }
 
 static void test_a_put_beside_leases_looks_at_a_piece(void **state) {
   (void)state;
-  check_put(GM_CACHE_S3FIFO);
-  check_put(GM_CACHE_LRU);
+  check_put(GM_CACHE_S3FIFO, false);
+  check_put(GM_CACHE_S3FIFO, true);
+  check_put(GM_CACHE_LRU, false);
+}
+
+/* Each object was used, and would move on in place of going. */
+static void test_a_put_beside_used_objects_spares_some(void **state) {
+  pool_bench bench;
+  gm_cache *cache;
+  gm_cache_stats stats = {.struct_size = sizeof stats};
+  const gm_cache_params params = {.struct_size = sizeof params, .max_entries = OBJECTS};
+  (void)state;
+  pool_bench_open(&bench, "null", NULL, NULL);
+  pool_bench_ok(gm_cache_create(bench.ctx, &params, &cache, err));
+  for (int i = 0; i < OBJECTS; i++) put(cache, i);
+  for (int i = 0; i < OBJECTS; i++) {
+    gm_cache_lease *lease;
+    pool_bench_ok(gm_cache_get(cache, &i, sizeof i, &lease, NULL, err));
+    gm_cache_return(lease);
+  }
+  for (int i = 0; i < 4; i++) {
+    touched_seeks = 0;
+    put(cache, OBJECTS + i);
+    printf("  a put spares %ju objects\n", (uintmax_t)touched_seeks);
+    assert_true(touched_seeks <= GM__CACHE_SPARED + MORE);
+  }
+  pool_bench_ok(gm_cache_get_stats(cache, &stats, err));
+  assert_int_equal(stats.evictions, 4);
+  assert_int_equal(stats.entries, OBJECTS);
+  pool_bench_ok(gm_cache_destroy(cache, err));
+  pool_bench_close(&bench);
 }
 
 /* ---- all objects go ---- */
@@ -123,6 +182,11 @@ static void test_objects_go_in_pieces(void **state) {
   open_full("100000", (gm_cache_params){.max_bytes = all});
   pool_bench_ok(gm_cache_put(cache, &key, sizeof key, NULL, all, NULL, err));
   close_emptied("a put of a large object", 1);
+  for (int own = 0; own < OBJECTS; own += OBJECTS - 1) { /* the first to go; the last */
+    open_full("100000", (gm_cache_params){.max_bytes = all});
+    pool_bench_ok(gm_cache_put(cache, &own, sizeof own, NULL, all, NULL, err));
+    close_emptied("a put of a large object in place of a small one", 1);
+  }
   open_full("100000", (gm_cache_params){.max_entries = 0});
   pool_bench_ok(gm_config_set(bench.ctx, "gpu.memory.cache_size", "5", err));
   put(cache, key);
@@ -139,6 +203,7 @@ static void test_objects_go_in_pieces(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_put_beside_leases_looks_at_a_piece),
+                                     cmocka_unit_test(test_a_put_beside_used_objects_spares_some),
                                      cmocka_unit_test(test_objects_go_in_pieces)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
