@@ -12,13 +12,19 @@ static const gm_services *arena_services(const gm__arena *arena) { return arena-
 
 /* ---- stream caches and slots ---- */
 
+/* The stream cache is for another stream from now on. */
+static void arena_cache_follow(gm__stream_cache *cache, uint16_t asked) {
+  cache->asked = asked;
+  cache->live_role = gm__stream_cache_role(asked, cache->number, GM__CHUNK_LIVE);
+  cache->idle_role = gm__stream_cache_role(asked, GM__STREAM_CACHE_IDLE, GM__CHUNK_LIVE);
+}
+
 bool gm__arena_make_cache(gm__arena *arena, int number) {
   if (arena->caches[number]) return true;
   gm__stream_cache *cache = gm__alloc(arena_services(arena), sizeof *cache);
   if (!cache) return false;
   cache->number = (uint8_t)number;
-  cache->live_role = gm__stream_cache_role(cache->number, cache->number, GM__CHUNK_LIVE);
-  cache->idle_role = gm__stream_cache_role(cache->number, GM__STREAM_CACHE_IDLE, GM__CHUNK_LIVE);
+  arena_cache_follow(cache, cache->number);
   cache->quick_role = gm__stream_cache_role(cache->number, cache->number, GM__CHUNK_QUICK);
   cache->live_part = gm__stream_cache_part(cache->number, GM__CHUNK_LIVE);
   cache->free_part = number == GM__STREAM_CACHE_MIXED ? 0 : gm__stream_cache_part(cache->number, GM__CHUNK_FREE);
@@ -63,6 +69,11 @@ int gm__arena_free_slot(gm__arena *arena, gm_stream *stream) {
   return gm__arena_make_cache(arena, GM__ORDER_CROWD) ? gm__order_free_slot(&arena->order, stream) : GM__ORDER_HOST;
 }
 
+/* The next value is the first one again, which old blocks may still have. */
+bool gm__arena_may_follow(const gm__arena *arena, int slot) {
+  return arena->caches[slot]->asked + (1u << GM__STREAM_CACHE_BITS) <= UINT16_MAX;
+}
+
 void gm__arena_forget_slot(gm__arena *arena, int slot) {
   const size_t at = gm__arena_stream_place(arena->order.slots[slot].stream);
   if (arena->streams[at].stream == arena->order.slots[slot].stream) {
@@ -70,7 +81,20 @@ void gm__arena_forget_slot(gm__arena *arena, int slot) {
         (gm__arena_stream){.stream = NULL, .cache = arena->closed ? NULL : arena->caches[GM__STREAM_CACHE_IDLE]};
   }
   gm__order_forget(&arena->order, slot);
+  arena_cache_follow(arena->caches[slot], (uint16_t)(arena->caches[slot]->asked + (1u << GM__STREAM_CACHE_BITS)));
   gm__arena_count_streams(arena);
+}
+
+uint16_t gm__arena_request_cache(const gm__arena *arena, const gm_stream *stream) {
+  const int slot = gm__order_find(&arena->order, stream);
+  if (!stream) return GM__STREAM_CACHE_IDLE;
+  return slot == GM__ORDER_HOST ? GM__STREAM_CACHE_MIXED : arena->caches[slot]->asked;
+}
+
+uint64_t gm__arena_asked_on(const gm__arena *arena, const gm__chunk *chunk) {
+  const uint32_t number = gm__stream_cache_of(chunk->bin);
+  const bool open = number < GM__STREAM_CACHE_IDLE && arena->caches[number]->asked == chunk->bin;
+  return open ? gm__order_stream_id(&arena->order, (int)number) : 0;
 }
 
 void gm__arena_close_fast(gm__arena *arena) {
@@ -92,11 +116,20 @@ gm__cold *gm__arena_cold(const gm__arena *arena, uint32_t number) {
   return (gm__cold *)(uintptr_t)found;
 }
 
+/* The bit of the one stream that may still use the chunk. A free chunk has it for as long as it is in that stream's
+ * bins. */
+static uint64_t arena_one_stream(const gm__arena *arena, const gm__chunk *chunk) {
+  if (chunk->cache >= GM__STREAM_CACHE_IDLE) return 0;
+  const bool listed = gm__chunk_is(chunk) == GM__CHUNK_FREE || gm__chunk_is(chunk) == GM__CHUNK_QUICK;
+  const bool over = !listed && chunk->seq <= arena->order.slots[chunk->cache].passed;
+  return over ? 0 : gm__order_bit(chunk->cache);
+}
+
 gm__last_use gm__arena_last_use(const gm__arena *arena, uint32_t number) {
   const gm__cold *cold = gm__arena_cold(arena, number);
   if (cold) return cold->use;
   const gm__chunk *chunk = gm__arena_chunk(arena, number);
-  const uint64_t one = chunk->cache < GM__STREAM_CACHE_IDLE ? UINT64_C(1) << chunk->cache : 0;
+  const uint64_t one = arena_one_stream(arena, chunk);
   return (gm__last_use){.streams = chunk->cache == GM__STREAM_CACHE_MIXED ? chunk->streams : one,
                         .freed_at = chunk->seq};
 }

@@ -148,18 +148,17 @@ static inline gm__stream_cache *gm__arena_cache(const gm__arena *arena, const gm
   return stream ? NULL : arena->caches[GM__STREAM_CACHE_IDLE];
 }
 
-/* The stream cache that a live chunk's `bin` names: that of the stream that asked for it. */
-static inline uint8_t gm__arena_request_cache(const gm__arena *arena, const gm_stream *stream) {
-  const int slot = gm__order_find(&arena->order, stream);
-  return (uint8_t)(!stream ? GM__STREAM_CACHE_IDLE : slot == GM__ORDER_HOST ? GM__STREAM_CACHE_MIXED : slot);
-}
+/* A live chunk's `bin`: `asked` of the stream that asked for it. */
+uint16_t gm__arena_request_cache(const gm__arena *arena, const gm_stream *stream);
 
 /* The id of the stream that asked for the live chunk; 0: the host, or that stream is closed. */
-static inline uint64_t gm__arena_asked_on(const gm__arena *arena, const gm__chunk *chunk) {
-  return chunk->bin < GM__STREAM_CACHE_IDLE ? arena->order.slots[chunk->bin].stream->id : 0;
-}
+uint64_t gm__arena_asked_on(const gm__arena *arena, const gm__chunk *chunk);
 
-/* The stream of the slot has closed, and no last use names it: the slot becomes free. REQUIRES: arena lock. */
+/* True when no live chunk could be taken for one that the next stream of the slot asked for. */
+bool gm__arena_may_follow(const gm__arena *arena, int slot);
+
+/* The stream of the slot has closed, and no free chunk waits for it: the slot becomes free. Live chunks that the stream
+ * used may still say so, and that is over by then. REQUIRES: arena lock. */
 void gm__arena_forget_slot(gm__arena *arena, int slot);
 
 /* Makes the stream cache with that number unless it exists. False without host memory. REQUIRES: arena lock. */
@@ -175,7 +174,8 @@ int gm__arena_slot(gm__arena *arena, gm_stream *stream);
 /* As gm__arena_slot, for a free: see gm__order_free_slot. REQUIRES: arena lock. */
 int gm__arena_free_slot(gm__arena *arena, gm_stream *stream);
 
-/* The last use of a chunk, from its record or from its cold record. REQUIRES: arena lock. */
+/* The last use of a chunk, from its record or from its cold record. What is in no list names no stream that has done
+ * its work, or has closed. REQUIRES: arena lock. */
 gm__last_use gm__arena_last_use(const gm__arena *arena, uint32_t number);
 /* Sets the last use of a chunk that is not live. Without host memory the point is given up, and whoever waits takes a
  * later one. REQUIRES: arena lock. */
@@ -237,9 +237,10 @@ static inline void gm__arena_count_back(gm__arena *arena, gm__chunk *chunk, uint
   gm__arena_stats_add(&arena->stats.frees, 1);
 }
 
-static inline void gm__arena_hand_out(gm__arena *arena, gm__chunk *chunk, uint64_t bytes, uint32_t tag, uint8_t cache) {
+static inline void gm__arena_hand_out(gm__arena *arena, gm__chunk *chunk, uint64_t bytes, uint32_t tag,
+                                      uint16_t asked) {
   gm__chunk_become(chunk, GM__CHUNK_LIVE);
-  chunk->bin = cache;
+  chunk->bin = asked;
   gm__arena_count_out(arena, chunk, gm__arena_bytes(arena, chunk), bytes, tag);
 }
 

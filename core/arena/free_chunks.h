@@ -54,8 +54,9 @@ void gm__free_chunks_settle_given(gm__arena *arena);
  * leaves the lock where there are many. */
 void gm__free_chunks_gather(gm__arena *arena, int slot);
 
-/* The stream of the slot is done, not pinned, and closes: no chunk names it any more, and the slot is free. It looks at
- * all chunks, and leaves the lock after each piece. False: a thread came to use the stream outside the lock. */
+/* The stream of the slot is done, not pinned, and closes: no free chunk waits for it any more, and the slot is free. It
+ * looks at the stream's free chunks. Where many chunks have cold records, or several streams, it looks at all. It
+ * leaves the lock after each piece. False: a thread came to use the stream outside the lock. */
 bool gm__free_chunks_forget(gm__arena *arena, int slot);
 
 /* ---- free_chunks.c: search and cut ---- */

@@ -88,6 +88,13 @@ static void page_run_strand(gm__arena *arena, uint32_t number) {
   arena->stranded = number;
 }
 
+/* The chunk may have been away since its stream closed. */
+static void page_run_free(gm__arena *arena, uint32_t number) {
+  gm__chunk *chunk = gm__arena_chunk(arena, number);
+  if (!gm__arena_last_use(arena, number).streams) chunk->cache = GM__STREAM_CACHE_IDLE;
+  gm__free_chunk_free(arena, number, arena->caches[chunk->cache]);
+}
+
 void gm__page_run_return(gm__arena *arena, const gm__va_range *range, uint32_t number) {
   for (uint32_t part = 0; part != number;) {
     page_run_page_state state;
@@ -102,7 +109,7 @@ void gm__page_run_return(gm__arena *arena, const gm__va_range *range, uint32_t n
     }
     switch (state) {
       case PAGE_RUN_NOTHING: gm__page_run_put_unmapped(arena, part); break;
-      case PAGE_RUN_MAPPED: gm__free_chunk_free(arena, part, arena->caches[gm__arena_chunk(arena, part)->cache]); break;
+      case PAGE_RUN_MAPPED: page_run_free(arena, part); break;
       case PAGE_RUN_SHUT: page_run_strand(arena, part); break;
     }
   }

@@ -7,6 +7,7 @@
 #include "core/order/order.h"
 
 enum {
+  GM__STREAM_CACHE_BITS = 7, /* of gm__stream_cache.asked: the number. The bits above count the streams of the place */
   GM__STREAM_CACHE_IDLE = GM__ORDER_SLOTS, /* no stream is known to use it; lower numbers: that of the slot's stream */
   GM__STREAM_CACHE_MIXED,                  /* several streams may use it */
   GM__STREAM_CACHES,
@@ -36,6 +37,7 @@ typedef struct gm__stream_cache {
    * last is 0, because not all free chunks wait for the same ones. */
   uint32_t live_role, idle_role, quick_role;
   uint16_t live_part, free_part;
+  uint16_t asked; /* the value of gm__chunk.bin of live chunks that the stream asked for; each new stream has another */
   _Atomic uint64_t *hits; /* counts the requests of the stream that this stream cache served */
   uint64_t *last_free;    /* where the order keeps the time of the stream's last free */
   uint64_t settled;       /* how far the stream was when its free chunks were settled last */
@@ -57,8 +59,11 @@ static inline uint16_t gm__stream_cache_part(uint8_t cache, gm__chunk_state stat
   return chunk.part;
 }
 
-/* The role of a live chunk. `asked`: the stream cache of the stream that asked for it. */
-static inline uint32_t gm__stream_cache_role(uint8_t asked, uint8_t cache, gm__chunk_state state) {
+/* The number of the stream cache whose stream asked for a live chunk with that `bin`. */
+static inline uint32_t gm__stream_cache_of(uint16_t asked) { return asked & ((1u << GM__STREAM_CACHE_BITS) - 1); }
+
+/* The role of a live chunk. `asked`: of the stream that asked for it. */
+static inline uint32_t gm__stream_cache_role(uint16_t asked, uint8_t cache, gm__chunk_state state) {
   const gm__chunk chunk = {.bin = asked, .cache = cache, .state = (uint8_t)state};
   return chunk.role;
 }

@@ -433,7 +433,7 @@ void gm__order_forget_use(gm__order *order, gm__last_use *use, int slot) {
 
 void gm__order_forget(gm__order *order, int slot) {
   gm__order_clear_slot(order, &order->slots[slot], GM_CLOSE_NORMAL);
-  order->slots[slot] = (gm__order_slot){0};
+  order->slots[slot] = (gm__order_slot){.passed = UINT64_MAX}; /* memory that still names it waits for nothing */
   order->used &= ~gm__order_bit(slot);
   order->given &= ~gm__order_bit(slot);
   order->ended &= ~gm__order_bit(slot);

@@ -179,8 +179,8 @@ bool gm__order_is_pinned(const gm__order *order, int slot);
 
 /* The slot's stream is done, not pinned, and closes. No last use names it from then on, but those that do already. They
  * forget it one by one, and the lock may be left in between. gm__order_forget_use: the last use no longer names it.
- * gm__order_forget: the slot is free; call it after all have forgotten the stream. gm__order_resume: the stream stays
- * open after all. */
+ * gm__order_forget: the slot is free; call it after all with points or users have forgotten the stream. The others name
+ * one that has passed all times until then. gm__order_resume: the stream stays open after all. */
 void gm__order_end(gm__order *order, int slot);
 void gm__order_resume(gm__order *order, const gm_stream *stream);
 void gm__order_forget_use(gm__order *order, gm__last_use *use, int slot);
