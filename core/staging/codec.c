@@ -1,10 +1,11 @@
-#include "gm/codec.h"
+#include "core/staging/codec.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "core/base/cancel.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/staging/convert.h"
@@ -65,9 +66,9 @@ static gm_status codec_decode_fp16(void *user, const void *from, uint64_t bytes,
 }
 
 static const gm_codec codec_table[] = {
-    {sizeof(gm_codec), 4, "bf16", NULL, codec_half, codec_encode_bf16, codec_decode_bf16},
-    {sizeof(gm_codec), 4, "fp16", NULL, codec_half, codec_encode_fp16, codec_decode_fp16},
-    {sizeof(gm_codec), 1, "planes", NULL, gm__planes_most, gm__planes_encode, gm__planes_decode},
+    {sizeof(gm_codec), 4, "bf16", NULL, codec_half, codec_encode_bf16, codec_decode_bf16, 4},
+    {sizeof(gm_codec), 4, "fp16", NULL, codec_half, codec_encode_fp16, codec_decode_fp16, 4},
+    {sizeof(gm_codec), 1, "planes", NULL, gm__planes_most, gm__planes_encode, gm__planes_decode, 0},
 };
 
 const gm_codec *gm_codec_find(const char *name) {
@@ -170,4 +171,41 @@ gm_status gm_codec_decode(const gm_codec *codec, const void *from, uint64_t byte
   gm_codec own;
   const gm_status status = codec_take(codec, op, &own, err);
   return status ? status : codec_run(&own, op, own.decode, from, bytes, to, capacity, out_bytes, err);
+}
+
+/* --- a codec as a stage --- */
+
+/* A codec that only decodes needs all of its hooks, too. */
+gm_status gm__codec_check(const gm_codec *codec, gm_codec_way way, const char *name, const char *op, gm_error *err) {
+  uint64_t most;
+  gm_error why = {.status = GM_OK};
+  if (way != GM_CODEC_ENCODE && way != GM_CODEC_DECODE) {
+    return gm__bad_argument(err, op, "the way of `%s` is %d", name, (int)way);
+  }
+  const gm_status status = gm_codec_most(codec, 0, &most, &why);
+  return status == GM_OK ? GM_OK : gm__fail(err, status, 0, op, "`%s`: %s", name, why.message);
+}
+
+gm_status gm__codec_chunk(const gm_codec *codec, uint64_t *out_plain, uint64_t *out_encoded, gm_error *err) {
+  gm_codec own;
+  gm_status status = codec_take(codec, "gm_codec", &own, err);
+  *out_plain = *out_encoded = 0;
+  if (status || !own.chunk) return status;
+  status = gm_codec_most(codec, own.chunk, out_encoded, err);
+  if (status) return status;
+  *out_plain = own.chunk;
+  return *out_encoded ? GM_OK : gm__bad_argument(err, "gm_codec", "a chunk of the codec `%.64s` is empty", own.name);
+}
+
+gm_status gm__codec_turn_run(const gm__codec_turn *turn, const void *from, uint64_t bytes, void *to, uint64_t capacity,
+                             uint64_t *out_bytes, double *seconds, gm_error *err) {
+  gm_error why = {.status = GM_OK};
+  const uint64_t since = seconds ? gm__now_ns() : 0;
+  const gm_status status = turn->way == GM_CODEC_ENCODE
+                               ? gm_codec_encode(turn->codec, from, bytes, to, capacity, out_bytes, &why)
+                               : gm_codec_decode(turn->codec, from, bytes, to, capacity, out_bytes, &why);
+  if (seconds) *seconds += (double)(gm__now_ns() - since) / 1e9;
+  if (status == GM_OK) return GM_OK;
+  return gm__fail(err, status, why.native_code, turn->op, "`%.64s`, from byte %" PRIu64 " of the %s on: %s",
+                  turn->codec->name, turn->before, turn->of, why.message);
 }

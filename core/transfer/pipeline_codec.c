@@ -6,6 +6,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/device/device.h"
+#include "core/staging/codec.h"
 #include "core/transfer/pipeline.h"
 
 /* --- what fits --- */
@@ -25,17 +26,6 @@ static gm_status codec_check_room(const gm_codec *codec, const char *name, uint6
                           takes, plain, room, *most);
 }
 
-/* A codec that only decodes needs all of its hooks, too. */
-static gm_status codec_check(const gm_codec *codec, gm_codec_way way, const char *name, const char *op, gm_error *err) {
-  uint64_t most;
-  gm_error why = {.status = GM_OK};
-  if (way != GM_CODEC_ENCODE && way != GM_CODEC_DECODE) {
-    return gm__bad_argument(err, op, "the way of `%s` is %d", name, (int)way);
-  }
-  const gm_status status = gm_codec_most(codec, 0, &most, &why);
-  return status == GM_OK ? GM_OK : gm__fail(err, status, 0, op, "`%s`: %s", name, why.message);
-}
-
 static gm_status codec_check_in(gm_pipeline_params *params, const char *op, gm_error *err) {
   if (!params->in_codec) {
     if (params->read_bytes) return gm__bad_argument(err, op, "`read_bytes` needs `in_codec`");
@@ -43,7 +33,7 @@ static gm_status codec_check_in(gm_pipeline_params *params, const char *op, gm_e
     return GM_OK;
   }
   if (!params->read_bytes) return gm__bad_argument(err, op, "`in_codec` needs `read_bytes`");
-  const gm_status status = codec_check(params->in_codec, params->in_way, "in_codec", op, err);
+  const gm_status status = gm__codec_check(params->in_codec, params->in_way, "in_codec", op, err);
   if (status != GM_OK || params->in_way == GM_CODEC_DECODE) return status;
   return codec_check_room(params->in_codec, "in_codec", params->read_bytes, &params->item_bytes, "item_bytes", op, err);
 }
@@ -54,7 +44,7 @@ static gm_status codec_check_out(gm_pipeline_params *params, const char *op, gm_
     return GM_OK;
   }
   if (!params->out_bytes) return gm__bad_argument(err, op, "`out_codec` needs `out_bytes`");
-  const gm_status status = codec_check(params->out_codec, params->out_way, "out_codec", op, err);
+  const gm_status status = gm__codec_check(params->out_codec, params->out_way, "out_codec", op, err);
   if (status != GM_OK) return status;
   if (params->out_way == GM_CODEC_ENCODE) {
     return codec_check_room(params->out_codec, "out_codec", params->out_bytes, &params->write_bytes, "write_bytes", op,
@@ -92,30 +82,12 @@ void gm__pipeline_free_room(gm_pipeline *pipeline) {
 
 /* --- on the way --- */
 
-typedef struct codec_turn {
-  const gm_codec *codec;
-  gm_codec_way way;
-  const char *of; /* what its bytes are counted in, and how many came before */
-  uint64_t before;
-} codec_turn;
-
-static gm_status codec_run(const codec_turn *turn, const void *from, uint64_t bytes, void *to, uint64_t capacity,
-                           uint64_t *out_bytes, double *seconds, gm_error *err) {
-  gm_error why = {.status = GM_OK};
-  const uint64_t since = gm__now_ns();
-  const gm_status status = turn->way == GM_CODEC_ENCODE
-                               ? gm_codec_encode(turn->codec, from, bytes, to, capacity, out_bytes, &why)
-                               : gm_codec_decode(turn->codec, from, bytes, to, capacity, out_bytes, &why);
-  *seconds += (double)(gm__now_ns() - since) / 1e9;
-  if (status == GM_OK) return GM_OK;
-  return gm__fail(err, status, why.native_code, "gm_pipeline", "`%.64s`, from byte %" PRIu64 " of the %s on: %s",
-                  turn->codec->name, turn->before, turn->of, why.message);
-}
+static const char codec_op[] = "gm_pipeline";
 
 gm_status gm__pipeline_code_in(gm_pipeline *pipeline, const void *from, uint64_t bytes, gm__ring_slot *slot,
                                uint64_t *out_bytes, gm_error *err) {
   const gm_pipeline_params *params = &pipeline->params;
-  const codec_turn turn = {params->in_codec, params->in_way, "source", pipeline->stats.read_bytes};
+  const gm__codec_turn turn = {params->in_codec, params->in_way, codec_op, "source", pipeline->stats.read_bytes};
   pipeline->stats.read_bytes += bytes;
   *out_bytes = bytes;
   if (!turn.codec && from == slot->host) return GM_OK;
@@ -126,18 +98,18 @@ gm_status gm__pipeline_code_in(gm_pipeline *pipeline, const void *from, uint64_t
     return GM_OK;
   }
   const gm_status status =
-      codec_run(&turn, from, bytes, slot->host, params->item_bytes, out_bytes, &pipeline->stats.in_codec, err);
+      gm__codec_turn_run(&turn, from, bytes, slot->host, params->item_bytes, out_bytes, &pipeline->stats.in_codec, err);
   if (status != GM_OK || *out_bytes) return status;
-  return gm__fail(err, GM_ERR_FORMAT, 0, "gm_pipeline", "`%.64s`, from byte %" PRIu64 " of the source on: no bytes",
+  return gm__fail(err, GM_ERR_FORMAT, 0, codec_op, "`%.64s`, from byte %" PRIu64 " of the source on: no bytes",
                   turn.codec->name, turn.before);
 }
 
 gm_status gm__pipeline_code_out(gm_pipeline *pipeline, const void **host, uint64_t *bytes, gm_error *err) {
   const gm_pipeline_params *params = &pipeline->params;
-  const codec_turn turn = {params->out_codec, params->out_way, "output", pipeline->stats.down_bytes};
+  const gm__codec_turn turn = {params->out_codec, params->out_way, codec_op, "output", pipeline->stats.down_bytes};
   if (!turn.codec || !*bytes) return GM_OK;
-  const gm_status status =
-      codec_run(&turn, *host, *bytes, pipeline->room, params->write_bytes, bytes, &pipeline->stats.out_codec, err);
+  const gm_status status = gm__codec_turn_run(&turn, *host, *bytes, pipeline->room, params->write_bytes, bytes,
+                                              &pipeline->stats.out_codec, err);
   *host = pipeline->room;
   return status;
 }

@@ -111,6 +111,7 @@ static void transfer_free(gm_transfer *t, bool forked) {
   gm_device *device = t->device;
   const gm_services *services = gm__context_services(device->ctx);
   gm__release(services, t->copies, t->count * sizeof *t->copies);
+  gm__transfer_free_codecs(t);
   gm__release(services, t->rows, t->row_count * sizeof *t->rows);
   gm__release(services, t->failure, sizeof *t->failure);
   if (t->load_most > 1) gm__release(services, t->loads, t->load_most * sizeof *t->loads);

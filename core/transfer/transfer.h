@@ -32,9 +32,35 @@ typedef enum gm__transfer_path {
   GM__TRANSFER_STAGED  /* through the ring, by a copy of its own */
 } gm__transfer_path;
 
+/* The codec of a copy, and how its ends are cut. */
+typedef struct gm__transfer_codec {
+  const gm_codec *codec;
+  gm_codec_way way;
+  bool roomy; /* a piece is larger than a slot: it lies in a room of the transfer, and is cut anywhere */
+  uint64_t host_bytes;
+  uint64_t *out_host_bytes;
+  uint64_t chunk, host_chunk; /* on the device and on the host; of a whole piece all bytes */
+  uint64_t waiting;           /* bytes in the room that came down, and are no piece yet */
+} gm__transfer_codec;
+
+/* All of them, with the rooms. */
+typedef struct gm__transfer_codecs {
+  uint64_t most, count;
+  unsigned char *room[2]; /* up and down; NULL: none is needed */
+  uint64_t room_bytes[2];
+  gm__transfer_codec codec[];
+} gm__transfer_codecs;
+
+/* What the caller asked for. */
+typedef struct gm__transfer_ends {
+  gm_end to, from; /* their block pointers are to the copy's own blocks, or NULL */
+  uint64_t bytes;
+} gm__transfer_ends;
+
 /* A copy of the caller, checked. */
 typedef struct gm__transfer_copy {
-  gm_copy what; /* its block pointers are to the next two, or NULL */
+  gm__transfer_ends what;
+  gm__transfer_codec *codec; /* NULL: the bytes stay as they are */
   gm_block to, from;
   gm_memory memory; /* of its one block, as it was checked, and where it begins there: gm__transfer_open */
   uint64_t memory_at;
@@ -83,7 +109,8 @@ struct gm_transfer {
   void *record_user;
   uint64_t count;
   gm__transfer_copy *copies;
-  gm__transfer_row *rows; /* room for a packed load; NULL: no copy is packed */
+  gm__transfer_codecs *codecs; /* NULL: no copy has one */
+  gm__transfer_row *rows;      /* room for a packed load; NULL: no copy is packed */
   uint64_t row_count;
   gm__ring *ring; /* NULL: no copy needs it */
   _Atomic bool cancelled;
@@ -115,6 +142,26 @@ struct gm_transfer {
 /* Checks all copies, and notes how each one goes. REQUIRES: params->resume is NULL, or it has ended. */
 gm_status gm__transfer_plan(gm_transfer *t, const gm_copy *copies, const gm_transfer_params *params, const char *op,
                             gm_error *err);
+
+/* --- transfer_codec.c --- */
+
+/* Checks the codec of a copy, and notes it. REQUIRES: the copy has its way. */
+gm_status gm__transfer_plan_codec(gm_transfer *t, gm__transfer_copy *copy, const gm_copy *asked, const char *op,
+                                  gm_error *err);
+
+/* Rooms for pieces that are larger than a slot. */
+gm_status gm__transfer_make_rooms(gm_transfer *t, uint64_t slot_bytes, const char *op, gm_error *err);
+void gm__transfer_free_codecs(gm_transfer *t);
+
+/* Where a copy may be cut: after a multiple of so many bytes. */
+uint64_t gm__transfer_chunk(const gm__transfer_copy *copy);
+
+/* For the driver: bytes of a copy between the program's memory and a slot, by the copy's codec if it has one. A part of
+ * a copy with a codec is whole chunks. *out_bytes: how many have reached the program. */
+gm_status gm__transfer_fill(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
+                            unsigned char *slot, gm_error *err);
+gm_status gm__transfer_empty(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
+                             const unsigned char *slot, uint64_t *out_bytes, gm_error *err);
 
 /* --- transfer_measure.c --- */
 

@@ -61,7 +61,9 @@ static void load_cut(const gm_transfer *t, uint64_t room, gm__transfer_load *loa
     const gm__transfer_copy *copy = &t->copies[i];
     if (copy->way != first->way || copy->path != first->path) break;
     if (copy->path == GM__TRANSFER_PACKED && copy->what.bytes - at > room) break; /* whole or not at all */
-    const uint64_t bytes = gm__min(copy->what.bytes - at, room);
+    uint64_t bytes = gm__min(copy->what.bytes - at, room);
+    if (bytes < copy->what.bytes - at) bytes -= bytes % gm__transfer_chunk(copy);
+    if (!bytes && i != t->at_copy) break; /* the next slot holds a chunk */
     load->last = i;
     load->last_end = at + bytes;
     room -= gm__min(gm__round_up(bytes, LOAD_ALIGN), room);
@@ -71,19 +73,15 @@ static void load_cut(const gm_transfer *t, uint64_t room, gm__transfer_load *loa
 
 /* --- one part of a load --- */
 
-/* A part in one memory. `through` as below. */
+/* A part in one memory. `host`: the part's place in the slot, where its bytes are; else the program's memory. */
 static gm_status load_submit_line(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
-                                  unsigned char *through, gm_point *point, gm_error *err) {
+                                  unsigned char *host, gm_point *point, gm_error *err) {
   gm__access access;
   const gm_status status = gm__transfer_open(t, copy, at, bytes, &access, err);
-  unsigned char *host = gm__transfer_host(copy, at);
   gm_point *out = t->stream ? point : NULL;
   if (status) return status;
-  if (copy->way == GM__TRANSFER_DOWN) {
-    return gm__access_read(&access, through ? through : host, t->stream, out, load_op, err);
-  }
-  if (through) memcpy(through, host, bytes);
-  return gm__access_write(&access, through ? through : host, t->stream, out, load_op, err);
+  return copy->way == GM__TRANSFER_DOWN ? gm__access_read(&access, host, t->stream, out, load_op, err)
+                                        : gm__access_write(&access, host, t->stream, out, load_op, err);
 }
 
 /* `through`: the part's place in the slot; NULL: it goes past the ring. */
@@ -92,7 +90,10 @@ static gm_status load_submit_part(const gm_transfer *t, const gm__transfer_copy 
   const gm_end *to = &copy->what.to, *from = &copy->what.from;
   gm__span_copy there, here;
   gm_status status = GM_OK;
-  if (copy->one_memory) return load_submit_line(t, copy, at, bytes, through, point, err);
+  if (through && copy->way == GM__TRANSFER_UP) status = gm__transfer_fill(t, copy, at, bytes, through, err);
+  if (status) return status;
+  unsigned char *host = through ? through : gm__transfer_host(copy, at);
+  if (copy->one_memory) return load_submit_line(t, copy, at, bytes, host, point, err);
   if (to->block) {
     status = gm__span_copy_open(to->pool, to->block, to->offset + at, bytes, load_op, &there, err);
   }
@@ -102,11 +103,8 @@ static gm_status load_submit_part(const gm_transfer *t, const gm__transfer_copy 
   if (status) return status;
   gm_point *out = t->stream ? point : NULL;
   if (copy->way == GM__TRANSFER_INSIDE) return gm__span_copy_copy(&there, &here, t->stream, out, err);
-  if (copy->way == GM__TRANSFER_DOWN) {
-    return gm__span_copy_read(&here, through ? through : gm__transfer_host(copy, at), t->stream, out, err);
-  }
-  if (through) memcpy(through, gm__transfer_host(copy, at), bytes);
-  return gm__span_copy_write(&there, through ? through : gm__transfer_host(copy, at), t->stream, out, err);
+  return copy->way == GM__TRANSFER_DOWN ? gm__span_copy_read(&here, host, t->stream, out, err)
+                                        : gm__span_copy_write(&there, host, t->stream, out, err);
 }
 
 static void load_count(gm_transfer *t, const gm__transfer_copy *copy, uint64_t bytes) {
@@ -117,16 +115,21 @@ static void load_count(gm_transfer *t, const gm__transfer_copy *copy, uint64_t b
 }
 
 /* The engine copies it: it gets the piece, which is one part of one copy. */
-static bool load_record(const gm_transfer *t, const gm__transfer_load *load) {
+static gm_status load_record(const gm_transfer *t, const gm__transfer_load *load, gm_error *err) {
   const gm__transfer_copy *copy = &t->copies[load->first];
-  gm_copy piece = copy->what;
   const uint64_t at = load->first_at;
+  gm_copy piece = {.struct_size = sizeof piece, .to = copy->what.to, .from = copy->what.from};
+  const bool up = copy->way == GM__TRANSFER_UP;
   piece.bytes = load->last_end - at;
   piece.to.offset += at;
   piece.from.offset += at;
-  if (load->slot) *(copy->way == GM__TRANSFER_UP ? &piece.from : &piece.to) = (gm_end){.host = load->slot->host};
-  if (load->slot && copy->way == GM__TRANSFER_UP) memcpy(load->slot->host, gm__transfer_host(copy, at), piece.bytes);
-  return t->record(t->record_user, &piece, load->ticket);
+  if (load->slot) *(up ? &piece.from : &piece.to) = (gm_end){.host = load->slot->host};
+  if (load->slot && up) {
+    const gm_status status = gm__transfer_fill(t, copy, at, piece.bytes, load->slot->host, err);
+    if (status) return status;
+  }
+  if (t->record(t->record_user, &piece, load->ticket)) return GM_OK;
+  return gm__fail(err, GM_ERR_CANCELLED, 0, "record", "the engine refused the piece");
 }
 
 /* --- submitting a load --- */
@@ -249,11 +252,12 @@ static void load_hand_over(gm_transfer *t, gm__transfer_load *load) {
   load->ticket = ++t->tickets;
   const uint64_t bytes = load->last_end - load->first_at;
   const gm__transfer_load *mine = load_push(t, load);
-  if (load_record(t, mine)) {
+  gm_error why;
+  gm__error_none(&why);
+  if (load_record(t, mine, &why) == GM_OK) {
     load_count(t, &t->copies[load->first], bytes);
     return;
   }
-  const gm_error why = {.status = GM_ERR_CANCELLED, .op = "record", .message = "the engine refused the piece"};
   load_fail(t, load->first, load->first_at, &why);
   load_take_back(t, load);
 }
@@ -328,22 +332,36 @@ static gm_status load_wait_answer(gm_transfer *t, const gm__transfer_load *load,
   return status;
 }
 
+/* How many bytes of a part have reached their end: a codec may keep some until its piece is whole. */
+static uint64_t load_take_out(gm_transfer *t, uint64_t index, uint64_t at, uint64_t bytes, const unsigned char *slot) {
+  const gm__transfer_copy *copy = &t->copies[index];
+  gm_error why;
+  uint64_t out = 0;
+  gm__error_none(&why);
+  if (gm__transfer_empty(t, copy, at, bytes, slot, &out, &why)) load_fail(t, index, at, &why);
+  return out;
+}
+
 /* The bytes are there. */
 static void load_arrive(gm_transfer *t, const gm__transfer_load *load) {
   uint64_t place = 0;
   for (uint64_t i = load->first; i <= load->last; i++) {
     gm__transfer_copy *copy = &t->copies[i];
+    const uint64_t waiting = copy->codec ? copy->codec->waiting : 0;
     uint64_t at;
     const uint64_t bytes = load_part(t, load, i, &at);
+    uint64_t came = bytes;
     if (!bytes) continue;
     const uint64_t here = load->packed ? copy->place : place;
-    if (load->slot && copy->way == GM__TRANSFER_DOWN)
-      memcpy(gm__transfer_host(copy, at), load->slot->host + here, bytes);
     place += gm__round_up(bytes, LOAD_ALIGN);
-    if (at != copy->arrived) continue; /* bytes before it are lost */
-    copy->arrived += bytes;
-    t->ended_bytes[copy->way] += bytes;
-    t->stats.useful_bytes += bytes;
+    const bool follows = at == copy->arrived + waiting; /* else bytes before it are lost */
+    if (load->slot && copy->way == GM__TRANSFER_DOWN && (follows || !copy->codec)) {
+      came = load_take_out(t, i, at, bytes, load->slot->host + here);
+    }
+    if (!follows) continue;
+    copy->arrived += came;
+    t->ended_bytes[copy->way] += came;
+    t->stats.useful_bytes += came;
   }
 }
 

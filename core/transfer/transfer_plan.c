@@ -32,15 +32,21 @@ static gm_status plan_end(const gm_transfer *t, gm_end *end, gm_block *block, ui
                           name);
 }
 
-static gm_status plan_check(const gm_transfer *t, gm__transfer_copy *copy, const char *op, gm_error *err) {
-  gm_copy *what = &copy->what;
+static gm_status plan_check(gm_transfer *t, gm__transfer_copy *copy, const gm_copy *asked, const char *op,
+                            gm_error *err) {
+  gm__transfer_ends *what = &copy->what;
   gm__span_copy to = {.op = op}, from = {.op = op};
-  gm_status status = plan_end(t, &what->to, &copy->to, what->bytes, "to", op, &to, err);
-  if (!status) status = plan_end(t, &what->from, &copy->from, what->bytes, "from", op, &from, err);
+  const uint64_t bytes = asked->bytes, host = asked->codec ? asked->host_bytes : bytes;
+  *what = (gm__transfer_ends){asked->to, asked->from, bytes};
+  gm_status status = plan_end(t, &what->to, &copy->to, what->to.host ? host : bytes, "to", op, &to, err);
+  if (!status) {
+    status = plan_end(t, &what->from, &copy->from, what->from.host ? host : bytes, "from", op, &from, err);
+  }
   if (status) return status;
   if (what->to.block && what->from.block) {
     copy->way = GM__TRANSFER_INSIDE;
-    return what->bytes ? gm__span_copy_check(to, &from, err) : GM_OK;
+    status = gm__transfer_plan_codec(t, copy, asked, op, err);
+    return what->bytes && !status ? gm__span_copy_check(to, &from, err) : status;
   }
   if (what->to.host && what->from.host) return gm__bad_argument(err, op, "no end is a block");
   const bool up = what->to.block;
@@ -52,16 +58,17 @@ static gm_status plan_check(const gm_transfer *t, gm__transfer_copy *copy, const
   copy->memory_at = access->offset;
   copy->hosted = copy->one_memory && memory->host && t->device->info.unified &&
                  t->device->types[memory->type].flags & GM_MEMORY_HOST_COHERENT;
-  return GM_OK;
+  return gm__transfer_plan_codec(t, copy, asked, op, err);
 }
 
 static gm_status plan_copies(gm_transfer *t, const gm_copy *copies, const char *op, gm_error *err) {
   for (uint64_t i = 0; i < t->count; i++) {
     gm__transfer_copy *copy = &t->copies[i];
+    gm_copy asked;
     gm_error why;
     gm__error_none(&why);
-    gm_status status = gm__sized_in_at(&copy->what, sizeof copy->what, copies, i, op, "copies", &why);
-    if (!status) status = plan_check(t, copy, op, &why);
+    gm_status status = gm__sized_in_at(&asked, sizeof asked, copies, i, op, "copies", &why);
+    if (!status) status = plan_check(t, copy, &asked, op, &why);
     if (status) return gm__fail(err, status, why.native_code, op, "copy %" PRIu64 ": %s", i, why.message);
     t->stats.total_bytes = gm__add_sat(t->stats.total_bytes, copy->what.bytes);
   }
@@ -73,7 +80,8 @@ static gm_status plan_copies(gm_transfer *t, const gm_copy *copies, const char *
 enum { PLAN_SMALL_MOST = 65536, PLAN_PACK_LEAST = 8 };
 
 static gm__transfer_path plan_path(const gm_transfer *t, const gm__transfer_copy *copy) {
-  const gm_copy *what = &copy->what;
+  const gm__transfer_ends *what = &copy->what;
+  if (copy->codec) return GM__TRANSFER_STAGED;
   if (copy->way == GM__TRANSFER_INSIDE || !what->bytes || !t->stream) return GM__TRANSFER_DIRECT;
   if (copy->hosted && what->bytes <= PLAN_SMALL_MOST && !t->record) return GM__TRANSFER_HOST;
   if (t->device->info.unified) return GM__TRANSFER_DIRECT;
@@ -83,6 +91,7 @@ static gm__transfer_path plan_path(const gm_transfer *t, const gm__transfer_copy
 
 static bool plan_may_pack(const gm_transfer *t, const gm__transfer_copy *copy) {
   if (copy->path == GM__TRANSFER_HOST || copy->way == GM__TRANSFER_INSIDE || t->record || !t->stream) return false;
+  if (copy->codec) return false;
   return copy->one_memory && copy->what.bytes && copy->what.bytes <= PLAN_SMALL_MOST;
 }
 
@@ -94,7 +103,7 @@ static void plan_with_ring(gm_transfer *t, const gm__ring_info *info, uint64_t s
     if (plan_may_pack(t, copy) && copy->what.bytes <= small && copy->what.bytes <= info->bytes / info->made) {
       copy->path = GM__TRANSFER_PACKED;
       t->row_count++;
-    } else if (copy->path == GM__TRANSFER_STAGED && !info->pinned) {
+    } else if (copy->path == GM__TRANSFER_STAGED && !info->pinned && !copy->codec) {
       copy->path = GM__TRANSFER_DIRECT;
     }
   }
@@ -121,7 +130,8 @@ static gm_status plan_ring(gm_transfer *t, bool staged, uint64_t may_pack, const
   gm__ring_figures(t->ring, &info);
   memcpy(t->stats.why, info.why, sizeof t->stats.why);
   plan_with_ring(t, &info, small);
-  return plan_rows(t, op, err);
+  status = gm__transfer_make_rooms(t, info.bytes / info.made, op, err);
+  return status ? status : plan_rows(t, op, err);
 }
 
 static gm_status plan_ways(gm_transfer *t, const char *op, gm_error *err) {
@@ -177,8 +187,10 @@ static gm_status plan_resume(gm_transfer *t, const gm_transfer *before, const ch
     if (old->what.bytes != t->copies[i].what.bytes || old->way != t->copies[i].way) {
       return gm__bad_argument(err, op, "copy %" PRIu64 " is not that of `resume`", i);
     }
-    t->copies[i].arrived = old->arrived;
-    t->stats.useful_bytes = gm__add_sat(t->stats.useful_bytes, old->arrived);
+    /* A codec goes on at its last chunk. */
+    const uint64_t chunk = t->copies[i].codec ? t->copies[i].codec->chunk : 1;
+    t->copies[i].arrived = old->arrived - old->arrived % chunk;
+    t->stats.useful_bytes = gm__add_sat(t->stats.useful_bytes, t->copies[i].arrived);
   }
   return GM_OK;
 }
@@ -187,8 +199,8 @@ gm_status gm__transfer_plan(gm_transfer *t, const gm_copy *copies, const gm_tran
                             gm_error *err) {
   gm__staging_links(t->device, &t->ceiling[GM__TRANSFER_UP], &t->ceiling[GM__TRANSFER_DOWN]);
   gm_status status = plan_copies(t, copies, op, err);
-  if (!status) status = plan_resume(t, params->resume, op, err);
   if (!status) status = plan_stream(t, params->stream, op, err);
   if (!status) status = plan_ways(t, op, err);
+  if (!status) status = plan_resume(t, params->resume, op, err);
   return status;
 }

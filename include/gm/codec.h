@@ -44,6 +44,8 @@ typedef struct gm_codec {
                                                    it cannot encode so many */
   gm_codec_run encode;
   gm_codec_run decode; /* of what `encode` made; the input may be anything */
+  uint64_t chunk;      /* plain bytes, a multiple of `unit`. Each so many take exactly most(chunk) bytes, and pieces one
+                          behind the other are the piece of all. gm may cut there. 0: a piece is whole */
 } gm_codec;
 
 /* Finds a codec of gm: "bf16", "fp16", "planes". Returns NULL where there is none of that name, or `name` is NULL. It

@@ -7,6 +7,7 @@
 #define GM_GM_H
 
 #include "gm/buffer.h"
+#include "gm/codec.h"
 #include "gm/config.h"
 #include "gm/context.h"
 #include "gm/copy.h"

@@ -11,7 +11,6 @@
 #include "gm/auto.h"
 #include "gm/batch.h"
 #include "gm/cleanup.h"
-#include "gm/codec.h"
 #include "gm/debug.h"
 #include "gm/evictor.h"
 #include "gm/file.h"

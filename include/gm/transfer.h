@@ -11,11 +11,16 @@
  * among themselves. All follow the earlier work of their stream. Memory at both ends stays valid until the transfer is
  * done, and what is copied from stays unchanged.
  *
+ * A copy between host and device may name a codec. Its bytes change on the host, so fewer go over the link, or fewer
+ * lie on the device. Such a copy goes through the ring. A codec with `chunk` works part by part. A piece that is whole
+ * and larger than a slot needs as much host memory beside the ring as it has bytes on the device.
+ *
  * Every call may answer INVALID_ARGUMENT and FORKED. Each comment has only the other statuses. All are thread-safe but
  * gm_transfer_release. */
 #ifndef GM_TRANSFER_H
 #define GM_TRANSFER_H
 
+#include "gm/codec.h"
 #include "gm/copy.h"
 
 GM_BEGIN_DECLS
@@ -39,7 +44,17 @@ typedef struct gm_end {
 typedef struct gm_copy {
   uint32_t struct_size; /* that of the first copy of an array holds for all */
   gm_end to, from;
-  uint64_t bytes;
+  uint64_t bytes; /* with `codec`: of the block's end */
+  /* Changes the bytes on the host, which is one end then: on their way up into the ring, on their way down from it.
+   * Both ends have bytes. Borrowed until the transfer is done. It runs in calls that use transfers of this device, and
+   * must not call gm with one. NULL: the bytes stay as they are. */
+  const gm_codec *codec;
+  uint64_t host_bytes; /* with `codec`: of the host's end */
+  /* On the way down, of a codec whose piece is whole: where gm writes how many bytes came, at most host_bytes. NULL: it
+   * must be exactly so many. On the way up a codec makes exactly `bytes`. */
+  uint64_t *out_host_bytes;
+  gm_codec_way codec_way;
+  uint32_t reserved; /* 0 */
 } gm_copy;
 
 /* How a transfer goes. Zero-initialised with struct_size set, it is valid. */
@@ -56,8 +71,9 @@ typedef struct gm_transfer_params {
    */
   bool (*record)(void *user, const gm_copy *piece, uint64_t ticket);
   void *user; /* of `record` */
-  /* An ended transfer of as many copies of the same bytes each: gm moves only what had not arrived there. It is not
-   * needed after the call. NULL: everything is moved. */
+  /* An ended transfer of as many copies of the same bytes each: gm moves only what had not arrived there. A codec goes
+   * on at the chunk that had not arrived; a piece that is whole goes again. It is not needed after the call. NULL:
+   * everything is moved. */
   const gm_transfer *resume;
 } gm_transfer_params;
 
@@ -76,8 +92,8 @@ typedef struct gm_transfer_stats {
   double seconds;         /* from gm_transfer_start to the end, or until now */
   double stalled;         /* of that: gm waited for a slot of the ring */
   /* Busy time of each way: from the moment when its next copies could begin to the one when gm saw their end. Who polls
-   * late sees a late end. Waits for earlier work of the stream count, too. A stream has one order, so the ways of a
-   * transfer do not run beside each other. */
+   * late sees a late end. Waits for earlier work of the stream count, and so does the work of codecs. A stream has one
+   * order, so the ways of a transfer do not run beside each other. */
   double up, down, inside;
   double overhead; /* share of `seconds` in which no copy was under way: 0 to 1 */
   /* Bytes of each way in its busy time, as a share of what gm_transfer_measure said. 0: it was not measured before the
@@ -115,7 +131,8 @@ GM_API gm_status gm_transfer_poll(gm_transfer *transfer, gm_transfer_stats *out,
 
 /* Waits until the transfer has ended, and answers how. UINT64_MAX waits without limit. `out` may be NULL. TIMEOUT:
  * `timeout_ns` nanoseconds passed first. Also with `record`: it waits for answers of the engine. CANCELLED; whatever
- * gm_block_write, gm_block_read and gm_block_copy answer. After a failure some copies may have arrived: see
+ * gm_block_write, gm_block_read, gm_block_copy, gm_codec_encode and gm_codec_decode answer. FORMAT also: a codec made
+ * another number of bytes than the copy says. After a failure some copies may have arrived: see
  * gm_transfer_stats. */
 GM_API gm_status gm_transfer_wait(gm_transfer *transfer, uint64_t timeout_ns, gm_transfer_stats *out, gm_error *err);
 

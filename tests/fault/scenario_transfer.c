@@ -21,7 +21,7 @@ static gm_status transfer_run(session *s, const gm_copy *copies, uint64_t count,
   return status ? status : released;
 }
 
-/* Small pieces, then all that is left. */
+/* Small pieces, the second one by a codec, then all that is left. */
 static void transfer_cut(session *s, const gm_block *block, bool up, gm_copy *copies) {
   for (uint64_t i = 0; i < TRANSFER_COPIES; i++) {
     const gm_end device = {.pool = s->pool, .block = block, .offset = i * TRANSFER_SMALL};
@@ -29,11 +29,15 @@ static void transfer_cut(session *s, const gm_block *block, bool up, gm_copy *co
     copies[i] = (gm_copy){
         .struct_size = sizeof copies[i], .to = up ? device : host, .from = up ? host : device, .bytes = TRANSFER_SMALL};
   }
+  copies[1].codec = gm_codec_find("bf16"); /* floats on the device, which 16 bits can hold */
+  copies[1].codec_way = up ? GM_CODEC_DECODE : GM_CODEC_ENCODE;
+  copies[1].host_bytes = TRANSFER_SMALL / 2;
   copies[TRANSFER_COPIES - 1].bytes = TRANSFER_BYTES - (TRANSFER_COPIES - 1) * TRANSFER_SMALL;
 }
 
 static gm_status transfer_open(session *s, gm_error *err) {
   for (unsigned i = 0; i < TRANSFER_BYTES; i++) transfer_sent[i] = (unsigned char)(i * 13 + i / 251);
+  memset(transfer_sent + TRANSFER_SMALL + TRANSFER_SMALL / 2, 0, TRANSFER_SMALL / 2); /* no copy has these */
   memset(transfer_got, 0, TRANSFER_BYTES);
   const gm_status status = session_open(s, err);
   return status ? status : gm_stream_create(s->device, &s->streams[0], err);

@@ -114,7 +114,7 @@ static gm_status own_decode(void *user, const void *from, uint64_t bytes, void *
   return own_answer(bytes - 1, out_bytes, err);
 }
 
-static const gm_codec own_codec = {sizeof own_codec, 1, "own", &own, own_most, own_encode, own_decode};
+static const gm_codec own_codec = {sizeof own_codec, 1, "own", &own, own_most, own_encode, own_decode, 0};
 
 /* --- the scene --- */
 
