@@ -152,6 +152,7 @@ static gm_status load_run(gm__load_job *job, gm_error *err) {
   if (status == GM_OK) status = load_all(job, err);
   if (status == GM_OK) {
     job->result.peak_host_bytes = load_host_bytes(job);
+    job->result.files = gm__load_files_open(&job->files);
     snprintf(job->result.why, sizeof job->result.why, "%s", gm__load_files_why(&job->files));
   }
   load_close(job);

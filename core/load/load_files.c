@@ -34,6 +34,12 @@ gm_status gm__load_files_get(gm__load_files *files, uint32_t shard, gm_file **ou
                   known->path);
 }
 
+uint64_t gm__load_files_open(const gm__load_files *files) {
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < files->model->shard_count; i++) count += files->each[i] != NULL;
+  return count;
+}
+
 uint64_t gm__load_files_identity(const gm_model *model) {
   uint64_t sum = model->tensor_count;
   for (uint32_t i = 0; i < model->shard_count; i++) {

@@ -19,6 +19,9 @@ void gm__load_files_end(gm__load_files *files);
  * since. Other errors: those of gm_file_open. */
 gm_status gm__load_files_get(gm__load_files *files, uint32_t shard, gm_file **out, gm_error *err);
 
+/* How many are open. */
+uint64_t gm__load_files_open(const gm__load_files *files);
+
 /* A number that is another one when the files of a model are other ones, or have changed. */
 uint64_t gm__load_files_identity(const gm_model *model);
 

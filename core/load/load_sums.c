@@ -151,17 +151,34 @@ static gm_status sums_block(sums_walk *walk, uint64_t begin, gm_error *err) {
   return gm__sums_differ(walk->file->path, sum->bytes, begin, err);
 }
 
-/* Each MiB in which a range has bytes. */
-static gm_status sums_file(sums_walk *walk, gm_error *err) {
-  const gm_model *model = walk->sums->model;
+/* The first range of the file that is compared; `end`: there is none. */
+static uint64_t sums_first(const sums_walk *walk) {
+  uint64_t i = walk->first;
+  while (i < walk->end && !sums_is_in(walk, i)) i++;
+  return i;
+}
+
+/* Each MiB in which the header has bytes, and none of the ranges. *next: the one behind them. */
+static gm_status sums_header(sums_walk *walk, uint64_t header, uint64_t *next, gm_error *err) {
+  const uint64_t first = walk->ranges[sums_first(walk)].at / GM__SUM_BLOCK;
   gm_status status = GM_OK;
+  *next = 0;
+  while (*next < first && *next * GM__SUM_BLOCK < header && !status) {
+    status = sums_block(walk, (*next)++ * GM__SUM_BLOCK, err);
+  }
+  return status;
+}
+
+/* Each MiB in which the header or a range has bytes. REQUIRES: there is a range */
+static gm_status sums_file(sums_walk *walk, uint64_t header, gm_error *err) {
+  const gm_model *model = walk->sums->model;
   uint64_t next = 0; /* the MiB behind those that are done */
+  gm_status status = sums_header(walk, header, &next, err);
   for (uint64_t i = walk->first; i < walk->end && !status; i++) {
     const gm__read_range *range = &walk->ranges[i];
     if (!sums_is_in(walk, i)) continue;
     for (next = gm__max(next, range->at / GM__SUM_BLOCK); next * GM__SUM_BLOCK < range->at + range->bytes && !status;) {
       gm_error inner = {.status = GM_OK};
-      walk->file = range->file;
       status = sums_block(walk, next++ * GM__SUM_BLOCK, &inner);
       if (status) gm__load_fail(model, model->tensors[i], &inner, err);
     }
@@ -170,15 +187,20 @@ static gm_status sums_file(sums_walk *walk, gm_error *err) {
 }
 
 gm_status gm__load_sums_finish(const gm__load_sums *sums, const gm__read_range *ranges, gm__load_look look, void *user,
-                               gm_error *err) {
+                               uint64_t *out_files, gm_error *err) {
   const gm_model *model = sums->model;
   gm_status status = GM_OK;
+  *out_files = 0;
   for (uint64_t i = 0, end; i < model->tensor_count && !status; i = end) {
     const uint32_t shard = model->tensors[i]->shard;
     for (end = i; end < model->tensor_count && model->tensors[end]->shard == shard;) end++;
     sums_walk walk = {.sums = sums, .ranges = ranges, .first = i, .end = end, .look = look, .user = user};
     walk.sum = &sums->each[shard];
-    if (walk.sum->wanted) status = sums_file(&walk, err);
+    const uint64_t first = sums_first(&walk);
+    if (first == end) continue;
+    walk.file = ranges[first].file;
+    status = sums_file(&walk, model->shards[shard].contents.data_at, err);
+    *out_files += 1;
   }
   return status;
 }

@@ -38,9 +38,10 @@ void gm__load_sums_add(const gm__load_sums *sums, uint64_t index, const gm__read
 /* Reads bytes of tensor `index` back. */
 typedef gm_status (*gm__load_look)(void *user, uint64_t index, uint64_t from, void *to, uint64_t bytes, gm_error *err);
 
-/* All have arrived. `ranges` is by tensor. IO: some bytes are not as their checksum file says. Errors of `look`. */
+/* All have arrived. `ranges` is by tensor. The headers of files that are compared are read again, and compared, too;
+ * *out_files is how many files these are. IO: some bytes are not as their checksum file says. Errors of `look`. */
 gm_status gm__load_sums_finish(const gm__load_sums *sums, const gm__read_range *ranges, gm__load_look look, void *user,
-                               gm_error *err);
+                               uint64_t *out_files, gm_error *err);
 
 uint64_t gm__load_sums_host_bytes(const gm__load_sums *sums);
 

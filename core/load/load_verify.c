@@ -181,7 +181,7 @@ gm_status gm__load_verify(gm__load_job *job, gm_error *err) {
   gm__mutex_destroy(&work.lock);
   if (status == GM_OK) status = verify_sums(job, err);
   if (status == GM_OK && job->file_sums.each) {
-    status = gm__load_sums_finish(&job->file_sums, job->ranges, verify_look, job, err);
+    status = gm__load_sums_finish(&job->file_sums, job->ranges, verify_look, job, &job->result.summed_files, err);
   }
   job->result.verified = status == GM_OK;
   return status;

@@ -71,8 +71,8 @@ typedef struct gm_load_params {
   uint32_t struct_size;
   gm_load_path path;
   bool verify;          /* compare every byte with the file's checksum file (gm_save_params.checksums), where it lies in
-                           its block. Without one: after loading, read every byte back, and compare it with what was
-                           read. Slices, and what a resumed load reads, are compared so, too */
+                           its block, and the file's header. Without one: after loading, read every byte back, and compare it
+                           with what was          read. Slices, and what a resumed load reads, are compared so, too */
   uint64_t chunk_bytes; /* most host memory for data of each device, in bytes; 0: 16 MiB; at least 4096. gm reads and
                            copies a sixteenth of it at once, at least 4096 bytes and at most 4 MiB */
   gm_request request;   /* for every tensor; `bytes` must be 0; GM_INSERT_WAIT is implied */
@@ -112,6 +112,9 @@ typedef struct gm_load_result {
   uint64_t direct_bytes;    /* the part of `bytes` that was read past the page cache */
   char why[192];            /* why files were not read past the page cache though that was wanted; "": nothing to say */
   uint64_t summed_bytes;    /* the part of `bytes` that was compared with checksum files */
+  uint64_t files;           /* of which something was loaded */
+  uint64_t summed_files;    /* of these, those that are as their checksum files say, where they were loaded, and in
+                               their headers */
 } gm_load_result;
 
 /* The blocks of one load. It needs their pools; the model may be closed before it. Thread-safe, except

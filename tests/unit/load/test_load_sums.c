@@ -112,6 +112,8 @@ static void test_what_is_as_it_was_saved(void **state) {
     const bool part = self.slice && self.taken & 4;
     assert_int_equal(result.bytes, bytes_of(self.taken) - (part ? C - 50 * 30 : 0));
     assert_int_equal(result.summed_bytes, bytes_of(self.taken) - (part ? C : 0)); /* not the slice */
+    assert_int_equal(result.files, 1);
+    assert_int_equal(result.summed_files, result.summed_bytes > 0);
   }
 }
 
@@ -122,6 +124,30 @@ static void flip(const char *name, uint64_t at) {
   byte ^= 0x10;
   assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
   close(fd);
+}
+
+/* A letter of the header's text becomes another one, and back. */
+static void flip_letter(const char *name, uint64_t at) {
+  unsigned char byte = 0;
+  const int fd = open(name, O_RDWR | O_CLOEXEC);
+  assert_true(fd >= 0 && pread(fd, &byte, 1, (off_t)at) == 1);
+  assert_true(byte == 'x' || byte == 'y');
+  byte ^= 'x' ^ 'y';
+  assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
+  close(fd);
+}
+
+/* A header of more than 2 MiB, most of it one value. */
+static void write_long_header(void) {
+  const size_t length = (2 << 20) + 5000;
+  char *header = malloc(length + 512);
+  assert_non_null(header);
+  size_t at = (size_t)snprintf(header, 64, "{\"__metadata__\":{\"k\":\"");
+  memset(header + at, 'x', length);
+  at += length;
+  snprintf(header + at, 400, "\"},\"a\":{\"dtype\":\"U8\",\"shape\":[%d],\"data_offsets\":[0,%d]}}", A, A);
+  write_shard("in", header, A, 5);
+  free(header);
 }
 
 static uint64_t data_begins(void) {
@@ -158,6 +184,31 @@ static void test_a_byte_of_the_file_that_changed(void **state) {
   assert_int_equal(unlink(sums), 0);
   assert_int_equal(load(&self, &(gm_load_params){.path = GM_LOAD_PATH_READ}, &result, &err), GM_OK);
   assert_int_equal(result.summed_bytes, 0);
+}
+
+/* Every MiB of the header is read again, also where no tensor reaches. */
+static void test_a_byte_of_the_header_that_changed(void **state) {
+  (void)state;
+  const gm_save_params save = {.struct_size = sizeof save, .checksums = true};
+  looker self = {.taken = 1, .at = UINT64_MAX};
+  gm_load_result result = {0};
+  gm_error err = {0};
+  gm_model *model = NULL;
+  write_long_header();
+  assert_int_equal(gm_model_open(NULL, temp_folder_join(&f.folder, "in"), &model, NULL), GM_OK);
+  assert_int_equal(gm_model_save(model, NULL, path, &save, NULL, &err), GM_OK);
+  gm_model_close(model);
+  assert_true(data_begins() > UINT64_C(2) << 20);
+  assert_int_equal(load(&self, &(gm_load_params){.path = GM_LOAD_PATH_AUTO}, &result, &err), GM_OK);
+  assert_int_equal(result.summed_files, 1);
+  for (uint64_t at = 5000; at < UINT64_C(2) << 20; at += 700000) {
+    char words[200];
+    flip_letter(path, at);
+    assert_int_equal(load(&self, &(gm_load_params){.path = GM_LOAD_PATH_AUTO}, &result, &err), GM_ERR_IO);
+    snprintf(words, sizeof words, "out.safetensors: bytes %llu to ", (unsigned long long)(at >> 20 << 20));
+    if (!strstr(err.message, words)) fail_msg("%s, not %s", err.message, words);
+    flip_letter(path, at);
+  }
 }
 
 /* Only what lies in the same MiB as something that is loaded counts. */
@@ -235,11 +286,9 @@ static void test_each_host_allocation_failed(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, sums_setup, sums_teardown)
   const struct CMUnitTest tests[] = {
-      TEST(test_what_is_as_it_was_saved),
-      TEST(test_a_byte_of_the_file_that_changed),
-      TEST(test_a_changed_byte_of_what_is_left_out),
-      TEST(test_a_byte_that_changed_on_its_way),
-      TEST(test_checksum_files_that_are_none),
+      TEST(test_what_is_as_it_was_saved),           TEST(test_a_byte_of_the_file_that_changed),
+      TEST(test_a_byte_of_the_header_that_changed), TEST(test_a_changed_byte_of_what_is_left_out),
+      TEST(test_a_byte_that_changed_on_its_way),    TEST(test_checksum_files_that_are_none),
       TEST(test_each_host_allocation_failed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,6 @@
 #include <fnmatch.h>
 
 #include "gm/load.h"
-#include "gm/save.h"
 #include "gm/size.h"
 #include "tools/gmem/command.h"
 #include "tools/gmem/load/load_check.h"
@@ -60,7 +59,7 @@ static error_t load_parse(int key, char *text, struct argp_state *state) {
 static const struct argp_option load_options[] = {
     {"backend", LOAD_BACKEND, "B", 0, "Load to this backend (default: the best device)", 0},
     {"device", LOAD_DEVICE, "I", 0, "The number of the device in its backend (default: 0)", 0},
-    {"verify", LOAD_VERIFY, NULL, 0, "Read everything back and compare checksums", 0},
+    {"verify", LOAD_VERIFY, NULL, 0, "Compare everything with the checksum file, or read it back", 0},
     {"check-fit", LOAD_CHECK, NULL, 0, "What was predicted, and what the load took, by part", 0},
     {"tensors", LOAD_TENSORS, "PATTERN", 0, "Load only tensors whose names match, as file names do in a shell", 0},
     {"path", LOAD_PATH, "PATH", 0, "auto, mmap, read or direct", 0},
@@ -103,21 +102,6 @@ static bool load_progress(void *user, const gm_load_progress *progress) {
   (void)user;
   progress_show_bytes(progress->verifying ? "verifying" : "loading", progress->done_bytes, progress->total_bytes);
   return true;
-}
-
-static bool load_sums_progress(void *user, uint64_t done, uint64_t total) {
-  (void)user;
-  progress_show_bytes("checking", done, total);
-  return true;
-}
-
-/* The files against their checksum files, where there are any. */
-static gm_status load_sums(const gm_model *model, const load_arguments *arguments, gm_sums_result *sums,
-                           gm_error *err) {
-  if (!arguments->verify) return GM_OK;
-  const gm_status status = gm_model_check_sums(model, load_sums_progress, NULL, sums, err);
-  progress_clear();
-  return status;
 }
 
 /* Before anything is loaded: the first tensor would be blamed for it. */
@@ -174,7 +158,7 @@ static void load_json_placement(json_writer *out, const gm_device_info *info, co
 }
 
 static void load_json(json_writer *out, const gm_device_info *info, const gm_load_result *result,
-                      const gm_sums_result *sums, const load_check *check) {
+                      const load_check *check) {
   writer_open(out, NULL, '{');
   writer_u64(out, "tensors", result->tensors);
   writer_u64(out, "bytes", result->bytes);
@@ -184,8 +168,8 @@ static void load_json(json_writer *out, const gm_device_info *info, const gm_loa
   load_json_placement(out, info, result);
   writer_bool(out, "verified", result->verified);
   writer_double(out, "verify_seconds", result->verify_seconds);
-  writer_u64(out, "files_checked", sums->files);
-  writer_u64(out, "files_unchecked", sums->files_without);
+  writer_u64(out, "files_checked", result->summed_files);
+  writer_u64(out, "files_unchecked", result->verified ? result->files - result->summed_files : 0);
   writer_u64(out, "fallback_bytes", result->fallback_bytes);
   writer_u64(out, "peak_host_bytes", result->peak_host_bytes);
   writer_u64(out, "driver_allocs", result->driver_allocs);
@@ -195,8 +179,7 @@ static void load_json(json_writer *out, const gm_device_info *info, const gm_loa
   writer_close(out);
 }
 
-static void load_text(FILE *file, const char *model, const gm_device_info *info, const gm_load_result *result,
-                      const gm_sums_result *sums) {
+static void load_text(FILE *file, const char *model, const gm_device_info *info, const gm_load_result *result) {
   table rows = {.rows = 0};
   char rate[16];
   gm_format_bytes((uint64_t)load_rate(result), rate, sizeof rate);
@@ -223,10 +206,11 @@ static void load_text(FILE *file, const char *model, const gm_device_info *info,
   } else {
     table_cell(&rows, "no (--verify was not given)");
   }
-  if (sums->files) {
+  if (result->summed_files) {
     table_row(&rows);
     table_cell(&rows, "files");
-    table_cell(&rows, "%u as their checksum files say, %u without one", sums->files, sums->files_without);
+    table_cell(&rows, "%llu as their checksum files say, %llu without one", (unsigned long long)result->summed_files,
+               (unsigned long long)(result->files - result->summed_files));
   }
   table_row(&rows);
   table_cell(&rows, "host memory used");
@@ -244,10 +228,8 @@ static int load_command(output *out, load_arguments *arguments) {
   gm_error err = {.status = GM_OK}, closing = {.status = GM_OK};
   gm_load_result result = {.struct_size = sizeof result};
   load_check check = {.done = false};
-  gm_sums_result sums = {.struct_size = sizeof sums};
   gm_model *model = NULL;
   gm_status status = gm_model_open(NULL, arguments->model, &model, &err);
-  if (status == GM_OK) status = load_sums(model, arguments, &sums, &err);
   if (status == GM_OK) status = load_run(&self, model, arguments, &result, &check, &err);
   gm_model_close(model);
   gm_device_info info = {.struct_size = sizeof info};
@@ -257,9 +239,9 @@ static int load_command(output *out, load_arguments *arguments) {
   if (status != GM_OK) return had_context ? output_fail_typed(out, &err) : output_fail(out, &err);
   if (closed != GM_OK) return output_fail(out, &closing);
   if (out->json) {
-    load_json(&out->writer, &info, &result, &sums, &check);
+    load_json(&out->writer, &info, &result, &check);
   } else {
-    load_text(out->file, arguments->model, &info, &result, &sums);
+    load_text(out->file, arguments->model, &info, &result);
     if (check.done) load_check_print(out->file, &check);
   }
   return GMEM_DONE;
