@@ -47,35 +47,10 @@ typedef struct taken {
   uint64_t bytes;
 } taken;
 
-static const char *taken_model(header *to, const char *name) {
-  static const struct {
-    const char *name;
-    unsigned width, layers;
-  } sizes[] = {{"flux", 3072, 0},          {"flux-tiny", 256, 0},        {"sd3-medium", 1536, 0},
-               {"sd3.5-large", 2432, 0},   {"sd3.5-medium", 1536, 0},    {"clip-l", 768, 0},
-               {"clip-g", 1280, 0},        {"whisper-tiny", 384, 4},     {"whisper-base", 512, 6},
-               {"whisper-small", 768, 12}, {"whisper-medium", 1024, 24}, {"whisper-large", 1280, 32}};
-  unsigned width = 0, layers = 0;
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    if (strcmp(sizes[i].name, name) != 0) continue;
-    width = sizes[i].width;
-    layers = sizes[i].layers;
-  }
-  *to = (header){.length = 0};
-  if (strncmp(name, "unet", 4) == 0) return add_unet(to, strcmp(name, "unet-sdxl") == 0), "unet";
-  if (strncmp(name, "vae", 3) == 0) return add_vae(to, ""), "vae";
-  if (strncmp(name, "flux", 4) == 0) return add_flux(to, "", width), "flux";
-  if (strncmp(name, "sd3", 3) == 0) return add_sd3(to, "", width), "sd3";
-  if (strncmp(name, "clip", 4) == 0) return add_clip(to, "", width), "clip";
-  if (strncmp(name, "t5", 2) == 0) return add_t5(to, ""), "t5";
-  assert_true(layers > 0);
-  return add_whisper(to, width, layers), "whisper";
-}
-
 /* Intervals that hold everything would pass, too: at usual sizes they are narrow. */
 static void taken_check(const taken *one, gm_component_settings run) {
   header file;
-  const char *family = taken_model(&file, one->model);
+  const char *family = component_model(&file, one->model);
   const gm_component got = ask_one(&file, run, family);
   const gm_memory_range *range = &got.compute.range;
   if (one->bytes < range->low || one->bytes > range->high) {
@@ -95,7 +70,7 @@ static void taken_check(const taken *one, gm_component_settings run) {
 static void taken_check_cache(const taken *one, gm_component_settings run) {
   header file;
   run.beams = 1;
-  taken_model(&file, one->model);
+  component_model(&file, one->model);
   const gm_component got = ask_one(&file, run, "whisper");
   assert_int_equal(got.cache.standing, GM_STANDING_EXACT);
   assert_in_range(got.cache.range.bytes, one->text - 15000, one->text + 15000);
