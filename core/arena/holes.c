@@ -1,5 +1,8 @@
 #include "core/arena/holes.h"
 
+#include <string.h>
+
+#include "core/arena/free_walk.h"
 #include "core/arena/reclaim.h"
 #include "core/arena/walk.h"
 #include "core/base/saturate.h"
@@ -54,11 +57,18 @@ static void holes_add_chunk(holes_walk *walk, const gm__chunk *chunk) {
   walk->bytes += bytes;
 }
 
-/* Adds the hole that the chunk is the first one of; another chunk adds nothing. */
+/* Is the free chunk the first one of its hole? Unmapped chunks before it add nothing. */
+static bool holes_begins(const gm__arena *arena, const gm__chunk *chunk) {
+  do chunk = gm__arena_chunk(arena, chunk->left);
+  while (gm__chunk_is(chunk) == GM__CHUNK_UNMAPPED);
+  return gm__chunk_is(chunk) != GM__CHUNK_FREE;
+}
+
+/* Adds the hole that the free chunk is the first one of; another chunk adds nothing. */
 static void holes_add_from(gm__holes *part, gm__arena *arena, uint32_t number, uint32_t *looks) {
   const gm__chunk *chunk = gm__arena_chunk(arena, number);
   holes_walk walk = {.arena = arena, .part = part};
-  if (!holes_has(chunk) || holes_has(gm__arena_chunk(arena, chunk->left))) return;
+  if (!holes_begins(arena, chunk)) return;
   walk.segment = arena->segment_table[chunk->segment_index];
   for (uint32_t at = number; holes_has(chunk = gm__arena_chunk(arena, at));) {
     holes_add_chunk(&walk, chunk);
@@ -86,11 +96,15 @@ static void holes_note(gm__arena_stats *stats, const gm__holes *holes) {
 }
 
 void gm__holes_add_arena(gm__holes *holes, gm__arena *arena) {
-  gm__holes parts[GM__AREAS] = {{0}}, whole = {0};
+  gm__holes parts[GM__AREAS], whole = {0};
+  gm__free_walk walk = {0};
   uint32_t looks = 0;
-  for (uint32_t at = 0; (at = gm__arena_walk(arena, at));) {
-    holes_add_from(&parts[gm__area_of(gm__arena_chunk(arena, at))], arena, at, &looks);
-  }
+  do {
+    memset(parts, 0, sizeof parts);
+    for (uint32_t at; (at = gm__free_walk_next(arena, &walk));) {
+      holes_add_from(&parts[gm__area_of(gm__arena_chunk(arena, at))], arena, at, &looks);
+    }
+  } while (gm__free_walk_again(&walk));
   for (int area = 0; area < GM__AREAS; area++) {
     parts[area].scattered = parts[area].bytes - parts[area].largest;
     holes_add(&whole, &parts[area]);

@@ -12,8 +12,8 @@ typedef struct gm__holes {
   uint64_t largest_free; /* the largest free chunk, idle or not */
 } gm__holes;
 
-/* Adds what the arena has, and notes its figures for gm_stats. It walks over all chunks, and leaves the lock now and
- * then (walk.h). REQUIRES: arena lock, and no blocks in quick lists. */
+/* Adds what the arena has, and notes its figures for gm_stats. It walks over the free chunks (free_walk.h), and leaves
+ * the lock now and then. REQUIRES: arena lock, and no blocks in quick lists. */
 void gm__holes_add_arena(gm__holes *holes, gm__arena *arena);
 
 #endif

@@ -1,6 +1,7 @@
 #include "core/arena/survey.h"
 
 #include "core/arena/free_chunks.h"
+#include "core/arena/free_walk.h"
 #include "core/arena/grow.h"
 #include "core/arena/quick_flush.h"
 #include "core/arena/reclaim.h"
@@ -75,7 +76,7 @@ static void survey_add_row(gm__survey *survey, const gm__arena *arena, const gm_
 /* Adds the row that the free chunk is the first one of; another chunk adds nothing. */
 static void survey_add_from(gm__survey *survey, gm__arena *arena, uint32_t number, uint32_t *looks) {
   const gm__chunk *chunk = gm__arena_chunk(arena, number);
-  if (!survey_is_free(chunk) || survey_is_free(gm__arena_chunk(arena, chunk->left))) return;
+  if (survey_is_free(gm__arena_chunk(arena, chunk->left))) return;
   const gm__segment *segment = arena->segment_table[chunk->segment_index];
   survey_row row = {.address = chunk->address};
   if (gm__segment_is_idle(arena, segment)) survey->idle += segment->allocation->bytes;
@@ -88,10 +89,15 @@ static void survey_add_from(gm__survey *survey, gm__arena *arena, uint32_t numbe
 }
 
 void gm__survey_add_arena(gm__survey *survey, gm__arena *arena) {
+  const gm__survey before = *survey;
+  gm__free_walk walk = {0};
   uint32_t looks = 0;
   gm__free_chunks_flush(arena);
   gm__settle_all(arena);
-  for (uint32_t at = 0; (at = gm__arena_walk(arena, at));) survey_add_from(survey, arena, at, &looks);
+  do {
+    *survey = before;
+    for (uint32_t at; (at = gm__free_walk_next(arena, &walk));) survey_add_from(survey, arena, at, &looks);
+  } while (gm__free_walk_again(&walk));
   if (!gm__arena_has_pages(arena)) return;
   survey->idle += gm__arena_idle_page_bytes(arena, GM__AREA_LARGE) + gm__arena_idle_page_bytes(arena, GM__AREA_SMALL);
 }

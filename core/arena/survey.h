@@ -26,8 +26,8 @@ void gm__survey_add_piece(gm__survey *survey, uint64_t bytes, uint64_t part_most
 /* How many such parts an arena can have of so many bytes of new memory. */
 uint64_t gm__survey_new_parts(const gm__provider *provider, uint64_t part, uint64_t room);
 
-/* Adds what the arena has. Its quick lists become free chunks. It walks over all chunks, and leaves the lock now and
- * then (walk.h). REQUIRES: arena lock. */
+/* Adds what the arena has. Its quick lists become free chunks. It walks over the free chunks (free_walk.h), and leaves
+ * the lock now and then. REQUIRES: arena lock. */
 void gm__survey_add_arena(gm__survey *survey, gm__arena *arena);
 
 #endif

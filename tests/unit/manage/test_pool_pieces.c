@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "backends/null/null_backend.h"
+#include "core/arena/free_walk.h"
 #include "core/arena/walk.h"
 #include "core/base/thread_here.h"
 #include "core/device/stream.h"
@@ -46,6 +47,18 @@ uint32_t __wrap_gm__arena_walk(gm__arena *arena, uint32_t number) {
   looks.piece = number ? looks.piece + 1 : 1; /* a walk over another arena has its own lock */
   if (looks.piece > looks.most) looks.most = looks.piece;
   return __real_gm__arena_walk(arena, number);
+}
+
+uint32_t __real_gm__free_walk_next(gm__arena *arena, gm__free_walk *walk);
+uint32_t __wrap_gm__free_walk_next(gm__arena *arena, gm__free_walk *walk);
+uint32_t __wrap_gm__free_walk_next(gm__arena *arena, gm__free_walk *walk) {
+  const bool counts = !walk->by_number; /* the others are counted above */
+  looks.all += counts;
+  if (counts && !walk->looks) looks.piece = 0; /* another arena has its own lock */
+  looks.piece += counts;
+  const uint32_t found = __real_gm__free_walk_next(arena, walk);
+  if (looks.piece > looks.most) looks.most = looks.piece;
+  return found;
 }
 
 void __real_gm__bias_breathe(gm__bias_lock *lock, const void *self);
@@ -102,10 +115,13 @@ bool __wrap_gm__late_lets(const gm__order *order, const gm__last_use *use, int s
 
 static void looks_begin(void) { looks.all = looks.piece = looks.most = looks.pieces = 0; }
 
-static void looks_end(const char *what) {
+/* `few`: the call looks at no more than a piece. */
+static void looks_end(const char *what, bool few) {
   printf("  %s: %u chunks in %u pieces, %u at once\n", what, looks.all, looks.pieces, looks.most);
-  assert_true(looks.all >= BLOCKS);
   assert_true(looks.most <= PIECE);
+  if (few) assert_true(looks.all <= PIECE);
+  if (few) return;
+  assert_true(looks.all >= BLOCKS);
   assert_true(looks.pieces >= BLOCKS / PIECE);
 }
 
@@ -166,33 +182,64 @@ static void explain(void) {
   assert_int_not_equal(why.cause, GM_CAUSE_NONE);
 }
 
-static void look_at_all(gm_strategy strategy) {
+static void look_at_free(bool few) {
   gm_fragmentation found = {.struct_size = sizeof found};
-  gm_track_entry entries[4];
-  scene_open(strategy);
   looks_begin();
   pool_bench_ok(gm_pool_fragmentation(bench.pool, &found, err));
-  looks_end("fragmentation");
+  looks_end("fragmentation", few);
   explain();
-  looks_end("explain");
+  looks_end("explain", few);
+}
+
+static void look_at_all(gm_strategy strategy) {
+  gm_track_entry entries[4];
+  scene_open(strategy);
+  look_at_free(strategy == GM_STRATEGY_BEST_FIT);
   looks_begin();
   pool_bench_ok(gm_pool_set_tracking(bench.pool, true, err));
-  looks_end("start of tracking");
+  looks_end("start of tracking", false);
   if (strategy == GM_STRATEGY_BUCKET) {
     scene_close();
     return;
   }
   looks_begin();
   assert_int_equal(gm_tracker_find_old(gm_pool_tracker(bench.pool), 0, entries, 4), BLOCKS);
-  looks_end("the oldest blocks");
+  looks_end("the oldest blocks", false);
   looks_begin();
   begin(&bench, plain);
-  looks_end("start of a recording");
+  looks_end("start of a recording", false);
   end(&bench);
   looks_begin();
   pool_bench_ok(gm_pool_set_quota(bench.pool, 0, UINT64_C(1) << 30, 0, 0, err));
-  looks_end("first quota");
+  looks_end("first quota", false);
   scene_close();
+}
+
+/* The same figures, whichever way the free chunks are found. `freed`: so many blocks, none beside another. */
+static void find_holes(int freed) {
+  gm_fragmentation found = {.struct_size = sizeof found};
+  uint64_t all = 0, largest = 0;
+  scene_open(GM_STRATEGY_BEST_FIT);
+  for (int i = 1; i < 2 * freed; i += 2) {
+    const uint64_t whole = blocks[i].bytes;
+    all += whole;
+    largest = whole > largest ? whole : largest;
+    give_one(i);
+  }
+  look_at_free(freed < PIECE / 2);
+  pool_bench_ok(gm_pool_fragmentation(bench.pool, &found, err));
+  const uint64_t more = found.holes - (uint64_t)freed, rest = found.hole_bytes - all;
+  printf("  %d holes of blocks, %ju more of %ju bytes\n", freed, (uintmax_t)more, (uintmax_t)rest);
+  assert_true(more <= 2); /* what is left of the memory that was taken last, in two areas */
+  assert_true(found.largest_hole_bytes >= largest);
+  assert_int_equal(found.hole_bytes + found.idle_bytes, found.reserved_bytes - pool_bench_stats(&bench).in_use_bytes);
+  scene_close();
+}
+
+static void test_holes_are_found_whatever_is_alive(void **state) {
+  (void)state;
+  find_holes(100);
+  find_holes(BLOCKS / 2 - 1);
 }
 
 static void test_a_walk_holds_the_lock_for_a_piece(void **state) {
@@ -345,6 +392,10 @@ static void test_figures_beside_others_are_sane(void **state) {
   (void)state;
   gm_fragmentation found = {.struct_size = sizeof found};
   churn_begin();
+  looks.between = NULL;
+  for (int i = 1; i < BLOCKS; i += 2) give_one(i);
+  looks_begin();
+  looks.between = churn;
   pool_bench_ok(gm_pool_fragmentation(bench.pool, &found, err));
   churn_end();
   assert_true(found.holes > 0 && found.scattered_bytes <= found.hole_bytes);
@@ -355,6 +406,7 @@ static void test_figures_beside_others_are_sane(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_walk_holds_the_lock_for_a_piece),
+      cmocka_unit_test(test_holes_are_found_whatever_is_alive),
       cmocka_unit_test(test_a_stream_closes_in_pieces),
       cmocka_unit_test(test_a_row_is_walked_in_pieces),
       cmocka_unit_test(test_a_tracker_that_comes_knows_each_block_once),
