@@ -16,6 +16,7 @@ typedef struct gm__input_file {
   uint64_t inode;
   int64_t modified_s;
   int64_t modified_ns;
+  uint32_t align; /* of memory, for reads past the page cache: a power of two, at most GM__INPUT_BLOCK */
 } gm__input_file;
 
 /* Open `path` for reading. GM_ERR_NOT_FOUND: nothing is there. GM_ERR_IO: not permitted, or no regular file. gm neither
@@ -34,7 +35,8 @@ gm_status gm__input_file_read_at(const gm__input_file *file, const char *path, u
 gm_status gm__input_file_read_some(const gm__input_file *file, const char *path, uint64_t at, void *out, uint64_t bytes,
                                    uint64_t *out_got, gm_error *err);
 
-/* Offsets, lengths and addresses of reads past the page cache are multiples of this. */
+/* Offsets and lengths of reads past the page cache are multiples of this. So are addresses, where the system does not
+ * say that less is enough (gm__input_file.align). */
 enum { GM__INPUT_BLOCK = 4096 };
 
 /* Open the file again, for reads past the page cache (O_DIRECT). NOT_SUPPORTED: its file system has none. NOT_FOUND,

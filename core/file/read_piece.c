@@ -83,8 +83,8 @@ static gm_status run_cached(gm__read_run *run, gm_error *err) {
 
 /* ---- past it ---- */
 
-/* `at` and `to` are at blocks, and `to` has room for whole ones. The page cache has what a direct read does not bring:
- * after an error, and behind a read that ended within a block. */
+/* `at` is at a block, `to` is aligned for direct reads and has room for whole blocks. The page cache has what a direct
+ * read does not bring: after an error, and behind a read that ended within a block. */
 static gm_status run_read_direct(gm__read_run *run, const gm__input_file *direct, uint64_t at, unsigned char *to,
                                  uint64_t bytes, gm_error *err) {
   uint64_t done = 0, got = 0;
@@ -156,7 +156,7 @@ static gm_status run_direct(gm__read_run *run, const gm__input_file *direct, gm_
   const gm__read_part part = gm__read_row_part(run->rows, piece, 0);
   unsigned char *to = run->rows[piece->first].range.to + part.from;
   const bool single = piece->count == 1 && part.bytes == piece->bytes;
-  if (single && (uintptr_t)to % BLOCK == piece->at % BLOCK) return run_direct_place(run, direct, to, err);
+  if (single && ((uintptr_t)to - piece->at) % direct->align == 0) return run_direct_place(run, direct, to, err);
   status = run_need_bounce(run, err);
   if (status == GM_OK) status = run_direct_blocks(run, direct, run->bounce, err);
   if (status == GM_OK) run_spread(run, piece->data);

@@ -4,7 +4,7 @@
 #include "core/manage/explain.h"
 #include "gm/spans.h"
 
-enum { BLOCK_LARGE = 1 << 20 };
+enum { BLOCK_LARGE = 1 << 20, BLOCK_SECTOR = 512 };
 
 /* One tensor's place. */
 typedef struct block_target {
@@ -21,15 +21,17 @@ static uint64_t block_driver_allocs(gm_pool *pool) {
   return gm_pool_stats(pool, &stats) == GM_OK ? stats.driver_allocs : 0;
 }
 
-/* A large tensor that begins at a page of its file gets a block at a page. So it is read straight into its place past
- * the page cache. That is for memory of the host. */
+/* A large tensor that begins at a page or a sector of its file gets a block at one. So it is read straight into its
+ * place past the page cache. That is for memory of the host. */
 static uint32_t block_align(const gm__load_job *job, const block_target *target) {
   const gm_device_info *info = gm_device_get_info(gm_pool_device(target->pool));
   const bool cached = job->files.way == GM_WAY_CACHE || job->files.way == GM_WAY_MAP;
   const gm__read_range *range = &target->range;
   const uint32_t asked = target->request->align;
+  uint32_t align = GM__INPUT_BLOCK;
   if (cached || info->type != GM_DEVICE_TYPE_CPU || range->bytes < BLOCK_LARGE || range->run) return asked;
-  return range->at % GM__INPUT_BLOCK == 0 && asked < GM__INPUT_BLOCK ? GM__INPUT_BLOCK : asked;
+  while (range->at % align) align /= 2;
+  return align >= BLOCK_SECTOR && asked < align ? align : asked;
 }
 
 static gm_status block_allocate(gm__load_job *job, const block_target *target, gm_error *err) {

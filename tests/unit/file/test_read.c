@@ -93,6 +93,49 @@ static void test_large_ranges_are_read_apart(void **state) {
   gm_file_close(file);
 }
 
+/* How memory must be aligned for direct reads of a file; 4096 where the system does not say. */
+static uint32_t direct_align(const char *name) {
+  gm__input_file file, direct;
+  const char *path = temp_folder_join(&folder, name);
+  assert_int_equal(gm__input_file_open(path, &file, NULL), GM_OK);
+  direct.fd = -1;
+  const uint32_t align = gm__input_file_open_direct(&file, path, &direct, NULL) == GM_OK ? direct.align : 4096;
+  gm__input_file_close(&direct);
+  gm__input_file_close(&file);
+  return align;
+}
+
+/* Memory that lies to pages otherwise than the file does needs none between, where the disk takes it. */
+static void test_what_the_disk_takes_goes_straight_to_its_place(void **state) {
+  (void)state;
+  enum { LARGE = 300 << 10 };
+  file_bytes_write(&folder, "shifted", 9, 2 * LARGE);
+  const uint32_t align = direct_align("shifted");
+  unsigned char *base = f.space + (4096 - (uintptr_t)f.space % 4096);
+  for (uint32_t shift = 1; shift < 4096; shift *= 2) {
+    gm_file *file = NULL;
+    assert_int_equal(gm__file_open(&f.host.services, temp_folder_join(&folder, "shifted"), GM_WAY_DIRECT, &file, NULL),
+                     GM_OK);
+    const gm__read_range range = {.file = file, .at = 123, .bytes = LARGE, .to = base + 123 + shift};
+    const gm__read_params params = {.services = &f.host.services};
+    gm__read *read = NULL;
+    gm__read_piece *piece = NULL;
+    gm__read_figures figures;
+    memset(base, 0xee, LARGE + 8192);
+    assert_int_equal(gm__read_start(&range, 1, &params, &read, NULL), GM_OK);
+    while (gm__read_next(read, GM__NEVER, &piece, NULL) == GM_OK && piece) gm__read_done(read, piece);
+    gm__read_get_figures(read, &figures);
+    assert_int_equal(figures.direct_bytes, LARGE);
+    assert_int_equal(figures.direct_failures, 0);
+    if (played_reads.direct_reads) assert_int_equal(figures.host_bytes < GM__READ_PIECE, shift % align == 0);
+    assert_int_equal(range.to[-1], 0xee);
+    assert_int_equal(range.to[LARGE], 0xee);
+    for (uint64_t i = 0; i < LARGE; i++) assert_int_equal(range.to[i], file_byte(9, 123 + i));
+    gm__read_end(read);
+    gm_file_close(file);
+  }
+}
+
 static void test_holes_are_not_read_through_the_page_cache(void **state) {
   (void)state;
   open_files(GM_WAY_CACHE);
@@ -259,6 +302,7 @@ int main(void) {
       TEST(test_pieces_come_in_the_order_of_the_files),
       TEST(test_near_ranges_are_read_together),
       TEST(test_large_ranges_are_read_apart),
+      TEST(test_what_the_disk_takes_goes_straight_to_its_place),
       TEST(test_holes_are_not_read_through_the_page_cache),
       TEST(test_what_lies_between_runs_is_left_alone),
       TEST(test_runs_far_from_each_other),
