@@ -132,18 +132,19 @@ static void estimate_fill(const gm__estimate_parts *parts, gm_memory_estimate *o
   out->window_cells = shape->window_cells;
   out->streams = shape->streams;
   out->micro_batch = shape->tokens;
-  uint64_t held = gm__add_sat(weights->host, weights->device);
-  held = gm__add_sat(held, gm__add_sat(parts->kv.host, parts->kv.device));
-  out->total.bytes = gm__add_sat(held, gm__add_sat(host->bytes, device->bytes));
-  out->total.low = gm__add_sat(held, gm__add_sat(host->low, device->low));
-  out->total.high = gm__add_sat(held, gm__add_sat(host->high, device->high));
 }
 
-/* Weights that are not exact widen the total. */
-static void estimate_widen(gm_memory_estimate *out) {
-  const gm_memory_range *range = &out->parts[GM_ESTIMATE_WEIGHTS].range;
-  out->total.low = gm__sub_sat(out->total.low, range->bytes - range->low);
-  out->total.high = gm__add_sat(out->total.high, range->high - range->bytes);
+static void estimate_add(gm_memory_range *total, const gm_memory_range *range) {
+  total->bytes = gm__add_sat(total->bytes, range->bytes);
+  total->low = gm__add_sat(total->low, range->low);
+  total->high = gm__add_sat(total->high, range->high);
+}
+
+/* A compute buffer that is exact for this engine has a range for others, which counts here. */
+static void estimate_sum(gm_memory_estimate *out) {
+  for (int i = 0; i < GM_ESTIMATE_COMPUTE; i++) estimate_add(&out->total, &out->parts[i].range);
+  estimate_add(&out->total, &out->host_compute);
+  estimate_add(&out->total, &out->device_compute);
 }
 
 gm_status gm_estimate_memory(const gm_services *services, const gm_model_config *config, const gm_model *model,
@@ -161,11 +162,7 @@ gm_status gm_estimate_memory(const gm_services *services, const gm_model_config 
   if (status == GM_OK) {
     estimate_fill(&parts, &estimate);
     gm__standing_fill(&parts, model != NULL, &run, &estimate);
-    if (!model) estimate_widen(&estimate);
-    if (estimate.standing == GM_STANDING_UNKNOWN) {
-      estimate.total.low = 0;
-      estimate.total.high = UINT64_MAX;
-    }
+    estimate_sum(&estimate);
     gm__sized_out(out, &estimate, sizeof estimate);
   }
   gm__estimate_release(services, &parts);

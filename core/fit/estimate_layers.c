@@ -7,7 +7,8 @@
 
 static void layers_fill(const gm__estimate_parts *parts, gm_fit_layer *layers, gm_fit_request *out) {
   const gm__shape *shape = &parts->shape;
-  uint64_t inner = gm__compute_formula_inner(shape), held = 0;
+  const uint64_t inner = gm__compute_formula_inner(shape);
+  uint64_t held = 0;
   for (uint64_t i = 0; i < shape->layers; i++) {
     layers[i] = (gm_fit_layer){.weight_bytes = parts->layers[i].bytes,
                                .expert_bytes = parts->layers[i].experts,
@@ -21,6 +22,24 @@ static void layers_fill(const gm__estimate_parts *parts, gm_fit_layer *layers, g
   out->layer_count = (uint32_t)shape->layers + 1;
   out->host_fixed_bytes = gm__add_sat(gm__add_sat(parts->weights.host, parts->compute.host.bytes), parts->output);
   out->partial_bytes = gm__compute_copied_weights(shape, &parts->weights);
+}
+
+/* Figures that nobody knows are 0. */
+static void layers_forget(const gm__estimate_parts *parts, const gm_memory_estimate *whole, gm_fit_layer *layers,
+                          gm_fit_request *out) {
+  const gm_estimate_part *part = whole->parts;
+  const bool weights = part[GM_ESTIMATE_WEIGHTS].standing == GM_STANDING_UNKNOWN;
+  const bool cache = part[GM_ESTIMATE_CACHE].standing == GM_STANDING_UNKNOWN;
+  const bool compute = part[GM_ESTIMATE_COMPUTE].standing == GM_STANDING_UNKNOWN;
+  out->standing = whole->standing;
+  for (uint32_t i = 0; i < out->layer_count; i++) {
+    if (weights) layers[i].weight_bytes = layers[i].expert_bytes = 0;
+    if (cache) layers[i].kv_bytes = 0;
+    if (compute) layers[i].compute_bytes = 0;
+  }
+  if (weights || compute) out->partial_bytes = 0;
+  if (weights) out->host_fixed_bytes = gm__sub_sat(out->host_fixed_bytes, parts->weights.host);
+  if (compute) out->host_fixed_bytes = gm__sub_sat(out->host_fixed_bytes, parts->compute.host.bytes);
 }
 
 gm_status gm_estimate_layers(const gm_services *services, const gm_model_config *config, const gm_model *model,
@@ -43,7 +62,10 @@ gm_status gm_estimate_layers(const gm_services *services, const gm_model_config 
                               (unsigned long long)parts.shape.layers);
   }
   if (status == GM_OK) {
+    gm_memory_estimate whole = {.struct_size = sizeof whole};
+    gm__standing_fill(&parts, model != NULL, &all, &whole);
     layers_fill(&parts, layers, &request);
+    layers_forget(&parts, &whole, layers, &request);
     gm__sized_out(out, &request, sizeof request);
   }
   gm__estimate_release(services, &parts);

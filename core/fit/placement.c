@@ -176,8 +176,9 @@ gm_status gm_place_layers(const gm_services *services, const gm_fit_request *req
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a split of %u layers",
                     asked.layer_count);
   }
-  plan.fits = placement_search(&p, false, &split);
-  if (!plan.fits) placement_search(&p, true, &split);
+  const bool found = placement_search(&p, false, &split);
+  if (!found) placement_search(&p, true, &split);
+  plan.fits = found && asked.standing != GM_STANDING_UNKNOWN;
   placement_close(&p);
   gm__placement_describe(&asked, &split, out_parts, &plan);
   gm__sized_out(out, &plan, sizeof plan);

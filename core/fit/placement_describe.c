@@ -113,7 +113,11 @@ static void describe_reason(const gm_fit_request *request, gm_fit_plan *plan) {
   char a[DESCRIBE_SIZE], b[DESCRIBE_SIZE];
   uint64_t layers = describe_sum(&plan->host), free_bytes = request->host_free_bytes;
   bool short_host = free_bytes != GM_UNKNOWN_BYTES && plan->host.bytes > free_bytes;
-  if (!plan->host.layer_count && !plan->host_expert_layers && !short_host) return;
+  if (!plan->host.layer_count && !plan->host_expert_layers && !short_host) {
+    const bool unknown = request->standing == GM_STANDING_UNKNOWN;
+    if (unknown) snprintf(plan->reason, sizeof plan->reason, "what is known finds room; some figures are unknown");
+    return;
+  }
   gm_format_bytes(short_host ? plan->host.bytes : layers, a, sizeof a);
   gm_format_bytes(free_bytes, b, sizeof b);
   if (request->all_on_devices && !plan->fits && plan->host.layer_count) {
@@ -146,6 +150,7 @@ void gm__placement_describe(const gm_fit_request *request, const gm__split *spli
                             gm_fit_plan *plan) {
   *plan = (gm_fit_plan){.struct_size = sizeof *plan,
                         .fits = plan->fits,
+                        .standing = request->standing,
                         .device_layers = request->layer_count - split->on_host,
                         .least_headroom_bytes = GM_UNKNOWN_BYTES};
   for (uint32_t i = split->on_host; i < split->experts; i++) {

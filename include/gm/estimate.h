@@ -92,13 +92,6 @@ typedef struct gm_memory_range {
   uint64_t low, high;
 } gm_memory_range;
 
-/* How far a figure can be trusted. */
-typedef enum gm_standing {
-  GM_STANDING_EXACT = 0,    /* the engine takes these bytes */
-  GM_STANDING_INTERVAL = 1, /* it takes low to high */
-  GM_STANDING_UNKNOWN = 2   /* gm does not know the rules: `bytes` may be too little or too much, by any factor */
-} gm_standing;
-
 typedef enum gm_estimate_part_kind {
   GM_ESTIMATE_WEIGHTS = 0,
   GM_ESTIMATE_CACHE = 1, /* keys and values */
@@ -110,11 +103,14 @@ typedef enum gm_estimate_part_kind {
 /* One part of an estimate, in all places together. Never grows. */
 typedef struct gm_estimate_part {
   gm_standing standing;
-  gm_memory_range range;             /* exact: low and high are `bytes`; unknown: 0 and 2^64 - 1 */
+  gm_memory_range range;             /* exact: low and high are `bytes`; unknown: 0 to 2^64 - 1, with `bytes` 0 */
   char reason[GM_MODEL_UNSURE_SIZE]; /* why it is not exact; "": it is */
 } gm_estimate_part;
 
-/* Estimated bytes of each buffer. The total is weights, cache and compute buffers. The output buffer comes on top. */
+/* Estimated bytes of each buffer. The total is weights, cache and compute buffers. The output buffer comes on top.
+ *
+ * Where the standing of a part is unknown, its figures are 0, and its ranges are 0 to 2^64 - 1. The total is that of
+ * the other parts then, up to 2^64 - 1: the engine takes at least so much. */
 typedef struct gm_memory_estimate {
   uint32_t struct_size;
   gm_estimate_method method;
@@ -145,10 +141,10 @@ typedef struct gm_memory_estimate {
 GM_API gm_status gm_estimate_memory(const gm_services *services, const gm_model_config *config, const gm_model *model,
                                     const gm_estimate_settings *settings, gm_memory_estimate *out, gm_error *err);
 
-/* Computes figures for gm_place_layers (gm/fit.h). It fills in the layers, host_fixed_bytes and partial_bytes of `out`,
- * and leaves its other members. out->layers is then `layers`. `layers` has room for `capacity` entries. The call needs
- * config->layers + 1 of them; the last is the output layer. The settings are those of a run with all layers on devices:
- * settings->place is ignored.
+/* Computes figures for gm_place_layers (gm/fit.h). It fills in the layers, host_fixed_bytes, partial_bytes and standing
+ * of `out`, and leaves its other members. A figure that nobody knows is 0, and the standing is unknown then.
+ * out->layers is then `layers`. `layers` has room for `capacity` entries. The call needs config->layers + 1 of them;
+ * the last is the output layer. The settings are those of a run with all layers on devices: settings->place is ignored.
  *
  * Errors: those of gm_estimate_memory. INVALID_ARGUMENT also: `layers` or `out` is NULL, or `capacity` is too small. */
 GM_API gm_status gm_estimate_layers(const gm_services *services, const gm_model_config *config, const gm_model *model,

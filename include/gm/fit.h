@@ -17,6 +17,14 @@ GM_BEGIN_DECLS
 /* GM_FIT_LAYERS_MAX: those of a model, of at most GM_MODEL_LAYERS_MAX, and its output. */
 enum { GM_FIT_DEVICES_MAX = 64, GM_FIT_LAYERS_MAX = 513, GM_FIT_WHY_SIZE = 160, GM_FIT_REASON_SIZE = 256 };
 
+/* How far a figure can be trusted. */
+typedef enum gm_standing {
+  GM_STANDING_EXACT = 0,    /* the engine takes these bytes */
+  GM_STANDING_INTERVAL = 1, /* it takes low to high */
+  GM_STANDING_UNKNOWN = 2 /* gm does not know the rules. The figure is 0, and sums count what is known alone: the engine
+                             takes at least so much */
+} gm_standing;
+
 /* A device that may hold layers; it need not exist. Layers may take free - margin - overhead. */
 typedef struct gm_fit_device {
   const char *name;        /* for texts; borrowed; NULL: the device's number */
@@ -48,13 +56,14 @@ typedef struct gm_fit_request {
   bool all_on_devices;          /* the model does not fit when a layer is on the host */
   bool experts_on_host;         /* when not all experts find room, those of the first layers may be on the host */
   bool spread;                  /* use all devices that help, not the fewest that suffice */
+  gm_standing standing;         /* the worst of all figures; unknown: those that nobody knows are 0 */
   uint64_t host_free_bytes;     /* GM_UNKNOWN_BYTES: no limit; 0: nothing is free */
   uint64_t host_fixed_bytes;    /* always on the host: embeddings, inputs, outputs */
   uint64_t partial_bytes;       /* additional compute bytes on each used device when layers or experts are on the
                                    host */
 } gm_fit_request;
 
-/* What one device, or the host, holds. */
+/* What one device, or the host, holds. In a plan whose standing is unknown, it holds at least so much. */
 typedef struct gm_fit_part {
   uint32_t first_layer, layer_count; /* consecutive layers; the first is 0 when there are none */
   uint64_t weight_bytes;             /* with the experts that are here */
@@ -66,13 +75,16 @@ typedef struct gm_fit_part {
   uint64_t reserved[2];      /* 0 */
 } gm_fit_part;
 
-/* The answer. When `fits` is false the numbers are those of the best attempt; all are 0 when there is none. */
+/* The answer. When `fits` is false the numbers are those of the best attempt; all are 0 when there is none. A plan of
+ * figures whose standing is unknown never fits. Its numbers are those of what is known: at least so much is taken, and
+ * at least so much lacks. */
 typedef struct gm_fit_plan {
   uint32_t struct_size; /* set by the caller: sizeof(gm_fit_plan) */
   bool fits;
   uint32_t device_layers;      /* layers on devices: the last ones of the model; the others are on the host */
   uint32_t host_expert_layers; /* so many of the device layers, the first ones, have their experts on the host */
   uint32_t devices_used;
+  gm_standing standing;          /* that of the request */
   uint64_t device_bytes;         /* taken on all devices */
   uint64_t least_headroom_bytes; /* of the device with the least; GM_UNKNOWN_BYTES: no device is used */
   gm_fit_part host;

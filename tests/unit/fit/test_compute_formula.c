@@ -48,9 +48,9 @@ static uint64_t attention_without_scores(uint64_t mask_bytes) {
 
 static void test_scores_of_plain_attention(void **state) {
   (void)state;
-  assert_int_equal(estimate_of("novel", GM_LAYER_ATTENDS, false).device_compute.bytes, attention_without_scores(2));
+  assert_int_equal(estimate_of("arctic", GM_LAYER_ATTENDS, false).device_compute.bytes, attention_without_scores(2));
   const uint64_t keys = UINT64_C(8) * TOKENS * HIDDEN, scores = UINT64_C(4) * TOKENS * CELLS * HEADS;
-  assert_int_equal(estimate_of("novel", GM_LAYER_ATTENDS, true).device_compute.bytes,
+  assert_int_equal(estimate_of("arctic", GM_LAYER_ATTENDS, true).device_compute.bytes,
                    attention_without_scores(4) + keys + scores);
 }
 
@@ -58,7 +58,7 @@ static void test_scores_of_plain_attention(void **state) {
 static void test_inputs_of_linear_attention(void **state) {
   (void)state;
   const gm_memory_estimate linear = estimate_of("minimax-01", GM_LAYER_RECURRENT, false);
-  const gm_memory_estimate other = estimate_of("novel", GM_LAYER_RECURRENT, false);
+  const gm_memory_estimate other = estimate_of("arctic", GM_LAYER_RECURRENT, false);
   assert_int_equal(linear.host_compute.bytes - other.host_compute.bytes,
                    4 * HEADS + 2 * UINT64_C(4) * HEADS * TOKENS + UINT64_C(4) * HEADS * TOKENS * TOKENS);
 }

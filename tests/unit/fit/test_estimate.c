@@ -171,7 +171,7 @@ static void an_unknown_architecture_gets_an_interval(void **state) {
   memcpy(config.architecture, "novel", sizeof "novel");
   assert_int_equal(estimate(&config, NULL, &unknown, NULL), GM_OK);
   assert_int_equal(unknown.method, GM_ESTIMATE_INTERVAL);
-  assert_int_equal(unknown.device_kv, known.device_kv);
+  assert_true(known.device_kv > 0 && unknown.device_kv == 0);
   assert_true(unknown.total.low < known.total.low && unknown.total.high > known.total.high);
 }
 
@@ -259,7 +259,7 @@ static void the_largest_dimensions_do_not_wrap(void **state) {
     settings.plain_attention = true;
     assert_int_equal(estimate(&config, &settings, &out, NULL), GM_OK);
     assert_true(out.total.low <= out.total.bytes && out.total.bytes <= out.total.high);
-    assert_true(out.total.bytes > UINT64_C(1) << 60);
+    assert_true(out.total.high > UINT64_C(1) << 60);
     settings.place = GM_ESTIMATE_SPLIT; /* no layer on the device, but copies of one of them */
     settings.weight_type = GM_DTYPE_F32;
     assert_int_equal(estimate(&config, &settings, &out, NULL), GM_OK);

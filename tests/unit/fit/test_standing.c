@@ -48,13 +48,17 @@ static gm_memory_estimate estimate_of(const char *architecture, const char *key,
   return out;
 }
 
+static void check_no_figure(const gm_memory_range *range) {
+  assert_true(range->bytes == 0 && range->low == 0 && range->high == UINT64_MAX);
+}
+
 static void check_part(const gm_memory_estimate *estimate, gm_estimate_part_kind which, gm_standing wanted) {
   const gm_estimate_part *part = &estimate->parts[which];
   assert_int_equal(part->standing, wanted);
   assert_true(part->range.low <= part->range.bytes && part->range.bytes <= part->range.high);
   assert_int_equal(part->reason[0] == '\0', wanted == GM_STANDING_EXACT);
   if (wanted == GM_STANDING_EXACT) assert_int_equal(part->range.low, part->range.high);
-  if (wanted == GM_STANDING_UNKNOWN) assert_true(part->range.low == 0 && part->range.high == UINT64_MAX);
+  if (wanted == GM_STANDING_UNKNOWN) check_no_figure(&part->range);
 }
 
 static void all_is_exact(void **state) {
@@ -110,9 +114,10 @@ static void what_gm_does_not_know(void **state) {
     check_part(&out, GM_ESTIMATE_STATE, GM_STANDING_UNKNOWN);
     check_part(&out, GM_ESTIMATE_COMPUTE, GM_STANDING_UNKNOWN);
     check_part(&out, GM_ESTIMATE_WEIGHTS, GM_STANDING_INTERVAL);
-    assert_int_equal(out.total.low, 0);
-    assert_int_equal(out.total.high, UINT64_MAX);
     const gm_memory_range *weights = &out.parts[GM_ESTIMATE_WEIGHTS].range;
+    assert_int_equal(out.total.bytes, weights->bytes);
+    assert_int_equal(out.total.low, weights->low);
+    assert_int_equal(out.total.high, UINT64_MAX);
     assert_int_equal(weights->high - weights->low, out.tied_weights);
     const gm_memory_estimate counted = estimate_of(rows[i][0], rows[i][1], false, NULL);
     check_part(&counted, GM_ESTIMATE_WEIGHTS, GM_STANDING_UNKNOWN);
@@ -122,10 +127,57 @@ static void what_gm_does_not_know(void **state) {
 /* Where measured buffers were several times what the formula says, compute alone is unknown. */
 static void buffers_without_a_bound(void **state) {
   (void)state;
-  const gm_memory_estimate out = estimate_of("hy_v4", NULL, true, NULL);
+  const gm_estimate_settings split = {.struct_size = sizeof split, .place = GM_ESTIMATE_SPLIT, .device_layers = 1};
+  const gm_memory_estimate out = estimate_of("t5", NULL, true, &split);
   check_part(&out, GM_ESTIMATE_COMPUTE, GM_STANDING_UNKNOWN);
   check_part(&out, GM_ESTIMATE_CACHE, GM_STANDING_EXACT);
   check_part(&out, GM_ESTIMATE_WEIGHTS, GM_STANDING_EXACT);
+  check_no_figure(&out.device_compute);
+  assert_int_equal(out.total.bytes, out.host_weights + out.device_weights + out.host_kv + out.device_kv);
+}
+
+/* A plan of what is known never fits, and takes at least what it says. */
+static void check_plan(const gm_fit_layer *layers, const gm_fit_request *figures, uint64_t weights) {
+  const gm_fit_device device = {.free_bytes = UINT64_C(1) << 40};
+  gm_fit_request request = *figures;
+  gm_fit_part part;
+  gm_fit_plan plan = {.struct_size = sizeof plan};
+  assert_int_equal(request.standing, GM_STANDING_UNKNOWN);
+  for (uint32_t i = 0; i < request.layer_count; i++) {
+    assert_true(layers[i].kv_bytes == 0 && layers[i].compute_bytes == 0 && request.partial_bytes == 0);
+  }
+  request.devices = &device;
+  request.device_count = 1;
+  request.host_free_bytes = GM_UNKNOWN_BYTES;
+  assert_int_equal(gm_place_layers(NULL, &request, &part, &plan, NULL), GM_OK);
+  assert_true(!plan.fits && plan.standing == GM_STANDING_UNKNOWN && strstr(plan.reason, "unknown"));
+  assert_true(part.kv_bytes == 0 && part.compute_bytes == 0 && part.bytes == part.weight_bytes);
+  assert_int_equal(part.weight_bytes, weights);
+  request.standing = GM_STANDING_EXACT;
+  assert_int_equal(gm_place_layers(NULL, &request, &part, &plan, NULL), GM_OK);
+  assert_true(plan.fits && plan.standing == GM_STANDING_EXACT && plan.reason[0] == '\0');
+}
+
+/* No member of a public struct has a number of what nobody knows, with the tensors and from dimensions. */
+static void no_figure_of_what_is_unknown(void **state) {
+  (void)state;
+  for (int with_tensors = 0; with_tensors < 2; with_tensors++) {
+    gm_model *model = model_of("deepseek4", NULL), *asked = with_tensors ? model : NULL;
+    gm_model_config config = {.struct_size = sizeof config};
+    gm_memory_estimate out = {.struct_size = sizeof out};
+    gm_fit_layer layers[3];
+    gm_fit_request request = {.struct_size = sizeof request};
+    assert_int_equal(gm_model_read_config(model, &config, NULL), GM_OK);
+    assert_int_equal(gm_estimate_memory(NULL, &config, asked, NULL, &out, NULL), GM_OK);
+    assert_true(out.host_kv == 0 && out.device_kv == 0);
+    check_no_figure(&out.host_compute);
+    check_no_figure(&out.device_compute);
+    if (!with_tensors) assert_true(out.host_weights + out.device_weights + out.tied_weights + out.parameters == 0);
+    assert_int_equal(gm_estimate_layers(NULL, &config, asked, NULL, layers, 3, &request, NULL), GM_OK);
+    assert_int_equal(request.host_fixed_bytes, out.host_weights + out.output);
+    check_plan(layers, &request, out.device_weights);
+    gm_model_close(model);
+  }
 }
 
 /* Models of these architectures differ in what only their tensors say. */
@@ -324,6 +376,7 @@ int main(void) {
                                      cmocka_unit_test(operations_that_are_not_known),
                                      cmocka_unit_test(what_gm_does_not_know),
                                      cmocka_unit_test(buffers_without_a_bound),
+                                     cmocka_unit_test(no_figure_of_what_is_unknown),
                                      cmocka_unit_test(tensors_tell_which_order_is_right),
                                      cmocka_unit_test(experts_of_which_nobody_says_how_many),
                                      cmocka_unit_test(settings_that_the_engine_refuses),
