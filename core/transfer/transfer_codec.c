@@ -79,7 +79,7 @@ static gm_status codec_new(gm_transfer *t, const gm__transfer_copy *copy, gm__tr
 
 gm_status gm__transfer_plan_codec(gm_transfer *t, gm__transfer_copy *copy, const gm_copy *asked, const char *op,
                                   gm_error *err) {
-  gm__transfer_codec *codec;
+  gm__transfer_codec *codec = NULL;
   if (asked->reserved) return gm__bad_argument(err, op, "`reserved` is not 0");
   copy->codec = NULL;
   if (!asked->codec) return codec_check_none(asked, op, err);
