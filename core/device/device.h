@@ -9,6 +9,7 @@
 #include "core/context/context.h"
 #include "core/context/object.h"
 #include "core/device/stream_table.h"
+#include "core/device/traffic.h"
 #include "core/discovery/registry.h"
 #include "core/room/room.h"
 #include "gm/backend.h"
@@ -46,7 +47,8 @@ struct gm_device {
   _Atomic int pressure;             /* gm_pressure_level said last */
   _Atomic uint32_t watches;         /* of it and of its pools: watch.h */
   gm__mutex trim_lock;              /* held while a pool trims others */
-  gm__mutex lock;                   /* streams, listeners, lazy default stream */
+  gm__mutex lock;                   /* streams, listeners, lazy default stream, users of `traffic` */
+  gm__traffic traffic;
   gm_stream *streams;               /* list of open ones */
   gm_stream *closed, **closed_end;  /* closed ones, oldest first, by `next`: their names stay safe for a while */
   uint32_t closed_count;

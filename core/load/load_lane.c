@@ -1,7 +1,9 @@
 #include "core/load/load_lane.h"
 
 #include "core/base/alloc.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/device/device.h"
 #include "core/device/stream.h"
 #include "gm/copy.h"
 
@@ -34,6 +36,8 @@ static gm_status lane_make(gm__load_lanes *lanes, gm_device *device, gm_stream *
   lane->room = (gm__read_room){.bytes = lanes->slot_bytes, .take = lane_take, .give = lane_give, .user = lane};
   lane->next = lanes->first;
   lanes->first = lane;
+  lane->moves = true;
+  gm__traffic_begin(device, gm__now_ns());
   *out = lane;
   return GM_OK;
 }
@@ -51,16 +55,24 @@ gm_status gm__load_lane_write(const gm__load_lane *lane, const gm__load_target *
   gm_point next = {0};
   const gm_status status = gm_block_write(target->pool, target->block, target->at, data, target->bytes, lane->stream,
                                           point && lane->stream ? &next : NULL, err);
+  if (status == GM_OK) gm__traffic_count(lane->device, GM__TRAFFIC_UP, target->bytes, target->bytes);
   if (status != GM_OK || !point) return status;
   gm_point_release(lane->device, point);
   *point = next;
   return GM_OK;
 }
 
-gm_status gm__load_lanes_sync(const gm__load_lanes *lanes, gm_error *err) {
-  for (const gm__load_lane *lane = lanes->first; lane; lane = lane->next) {
+/* From here on the lane is no user of the device's link. */
+static void lane_rest(gm__load_lane *lane) {
+  if (lane->moves) gm__traffic_end(lane->device, gm__now_ns());
+  lane->moves = false;
+}
+
+gm_status gm__load_lanes_sync(gm__load_lanes *lanes, gm_error *err) {
+  for (gm__load_lane *lane = lanes->first; lane; lane = lane->next) {
     const gm_status status = lane->stream ? gm_stream_sync(lane->stream, err) : GM_OK;
     if (status != GM_OK) return status;
+    lane_rest(lane);
   }
   return GM_OK;
 }
@@ -80,6 +92,7 @@ void gm__load_lanes_end(gm__load_lanes *lanes) {
     gm__load_lane *lane = lanes->first;
     lanes->first = lane->next;
     gm__ring_destroy(lane->ring, NULL);
+    lane_rest(lane);
     gm__release(lanes->services, lane, sizeof *lane);
   }
 }

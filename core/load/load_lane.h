@@ -14,6 +14,7 @@ typedef struct gm__load_lane {
   gm_stream *stream; /* that, else the device's default one; NULL: there is none, and copies wait */
   gm__ring *ring;
   gm__read_room room; /* its slots */
+  bool moves;         /* it is a user of the device's link */
   struct gm__load_lane *next;
 } gm__load_lane;
 
@@ -41,7 +42,7 @@ gm_status gm__load_lane_write(const gm__load_lane *lane, const gm__load_target *
                               gm_point *point, gm_error *err);
 
 /* Waits for the copies of all lanes. Errors: those of gm_stream_sync. */
-gm_status gm__load_lanes_sync(const gm__load_lanes *lanes, gm_error *err);
+gm_status gm__load_lanes_sync(gm__load_lanes *lanes, gm_error *err);
 
 /* Host memory that they have. */
 uint64_t gm__load_lanes_host_bytes(const gm__load_lanes *lanes);

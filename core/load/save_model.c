@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/sized.h"
+#include "core/device/device.h"
 #include "core/model/contents.h"
 #include "core/model/model_memory.h"
 #include "gm/copy.h"
@@ -93,12 +94,23 @@ static gm_status save_done(save_job *job, uint64_t bytes, gm_error *err) {
   return save_report(job, err);
 }
 
+/* From a block to the host. The disk writes what came before meanwhile. */
+static gm_status save_read_block(gm_pool *pool, const gm_block *block, uint64_t at, void *to, uint64_t bytes,
+                                 gm_error *err) {
+  gm_device *device = gm_pool_device(pool);
+  gm__traffic_begin(device, gm__now_ns());
+  const gm_status status = gm_block_read(pool, block, at, to, bytes, NULL, NULL, err);
+  gm__traffic_count(device, GM__TRAFFIC_DOWN, bytes, bytes);
+  gm__traffic_end(device, gm__now_ns());
+  return status;
+}
+
 static gm_status save_read(void *user, uint64_t at, void *to, uint64_t bytes, gm_error *err) {
   save_job *job = user;
   at += job->lent;
   const uint64_t from = gm__model_file_offset(job->model, job->tensor) + at;
   const gm_block *block = save_block(job);
-  gm_status status = block ? gm_block_read(job->loaded->pools[job->index], block, at, to, bytes, NULL, NULL, err)
+  gm_status status = block ? save_read_block(job->loaded->pools[job->index], block, at, to, bytes, err)
                            : gm_file_read(job->file, from, to, bytes, err);
   return status ? status : save_done(job, bytes, err);
 }

@@ -202,12 +202,20 @@ static gm_status pipeline_run(gm_pipeline *pipeline, gm_error *err) {
   }
 }
 
+static void pipeline_moves(gm_pipeline *pipeline, bool moves, uint64_t now) {
+  if (pipeline->moves == moves || gm__context_forked(pipeline->device->ctx)) return;
+  pipeline->moves = moves;
+  (moves ? gm__traffic_begin : gm__traffic_end)(pipeline->device, now);
+}
+
 /* The end of a call that began at `since`. */
 static gm_status pipeline_end(gm_pipeline *pipeline, uint64_t since, gm_status status, const gm_error *mine,
                               gm_pipeline_stats *out, gm_error *err) {
   gm__ring_info info;
   gm__ring_figures(pipeline->ring, &info);
-  pipeline->stats.seconds += (double)(gm__now_ns() - since) / 1e9;
+  const uint64_t now = gm__now_ns();
+  pipeline->stats.seconds += (double)(now - since) / 1e9;
+  if (!pipeline->flying) pipeline_moves(pipeline, false, now);
   pipeline->stats.host_bytes = info.bytes + pipeline->room_bytes;
   memcpy(pipeline->stats.why, info.why, sizeof pipeline->stats.why);
   if (out) gm__sized_out(out, &pipeline->stats, sizeof pipeline->stats);
@@ -229,6 +237,7 @@ static gm_status pipeline_call(gm_pipeline *pipeline, gm_status (*work)(gm_pipel
   if (status != GM_OK) return status;
   status = pipeline_check_call(pipeline, op, &mine);
   if (!pipeline_is(pipeline)) return gm__bad_argument(err, op, "%s", mine.message);
+  if (status == GM_OK) pipeline_moves(pipeline, true, since);
   if (status == GM_OK) status = work(pipeline, &mine);
   return pipeline_end(pipeline, since, status, &mine, out, err);
 }
@@ -272,6 +281,7 @@ gm_status gm_pipeline_push(gm_pipeline *pipeline, const void *host, uint64_t byt
   if (status == GM_OK && (!host || !bytes || bytes > pipeline->params.read_bytes)) {
     status = gm__bad_argument(&mine, op, "a piece has 1 to %" PRIu64 " bytes", pipeline->params.read_bytes);
   }
+  if (status == GM_OK) pipeline_moves(pipeline, true, since);
   if (status == GM_OK) status = pipeline_push(pipeline, host, bytes, timeout_ns, &mine);
   return pipeline_end(pipeline, since, status, &mine, NULL, err);
 }
@@ -305,6 +315,7 @@ gm_status gm_pipeline_destroy(gm_pipeline *pipeline, gm_error *err) {
   gm_status status = gm__pipeline_rest(pipeline, err);
   if (status == GM_OK) status = pipeline_end_ring(pipeline, err);
   if (status != GM_OK) return status;
+  pipeline_moves(pipeline, false, gm__now_ns());
   pipeline_free_lanes(pipeline);
   gm__pipeline_free_room(pipeline);
   pipeline_close_streams(pipeline);

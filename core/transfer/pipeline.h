@@ -49,6 +49,7 @@ struct gm_pipeline {
   gm_error failure;
   gm_pipeline_stats stats;
   atomic_bool cancelled;
+  bool moves; /* it is a user of the device's link: from a call on until nothing is on its way */
 };
 
 /* --- pipeline_codec.c --- */

@@ -213,7 +213,10 @@ static gm_status flow_up(gm_pipeline *pipeline, gm__pipeline_lane *lane, gm__rin
     status = gm_block_write(pipeline->params.in_pool, &lane->in, 0, slot->host, bytes, pipeline->up,
                             pipeline->up ? &point : NULL, err);
   }
-  if (status == GM_OK) pipeline->stats.up_bytes += bytes;
+  if (status == GM_OK) {
+    pipeline->stats.up_bytes += bytes;
+    gm__traffic_count(pipeline->device, GM__TRAFFIC_UP, bytes, bytes);
+  }
   if (status == GM_OK) status = flow_after(pipeline, pipeline->step, &point, err);
   gm__ring_give(pipeline->ring, slot, &point);
   return status;
@@ -258,6 +261,7 @@ static gm_status flow_down(gm_pipeline *pipeline, gm__pipeline_lane *lane, const
     if (piece.slot) gm__ring_give(pipeline->ring, piece.slot, &piece.came);
     return status;
   }
+  if (piece.bytes) gm__traffic_count(pipeline->device, GM__TRAFFIC_DOWN, piece.bytes, piece.bytes);
   pipeline->piece[(pipeline->oldest + pipeline->flying) % GM__PIPELINE_MOST_LANES] = piece;
   pipeline->flying++;
   return GM_OK;

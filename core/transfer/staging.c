@@ -79,6 +79,7 @@ static gm_status staging_forward(staging *s, staging_piece *piece, gm_error *err
   piece->written = true;
   const gm__access to = {s->dst->device, s->dst->memory, s->dst->offset + piece->at,
                          gm__min(s->piece, s->dst->bytes - piece->at)};
+  gm__traffic_count(to.device, GM__TRAFFIC_UP, to.bytes, to.bytes);
   return gm__access_write(&to, piece->slot->host, s->to, s->to ? &piece->point : NULL, s->op, err);
 }
 
@@ -106,6 +107,7 @@ static gm_status staging_read(staging *s, uint64_t at, gm_error *err) {
   staging_piece *piece = &s->pieces[(s->oldest + s->count++) % STAGING_PIECES];
   *piece = (staging_piece){.slot = slot, .at = at};
   const gm__access from = {s->src->device, s->src->memory, s->src->offset + at, gm__min(s->piece, s->src->bytes - at)};
+  gm__traffic_count(from.device, GM__TRAFFIC_DOWN, from.bytes, from.bytes);
   return gm__access_read(&from, slot->host, s->from, s->from ? &piece->point : NULL, s->op, err);
 }
 
@@ -141,8 +143,8 @@ static gm_status staging_sender(staging *s, gm_error *err) {
   return gm__access_stream(s->src->device, NULL, s->op, &s->from, err);
 }
 
-gm_status gm__staging_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm__staged *out,
-                           const char *op, gm_error *err) {
+static gm_status staging_run(const gm__access *dst, const gm__access *src, gm_stream *stream, gm__staged *out,
+                             const char *op, gm_error *err) {
   staging s = {.dst = dst, .src = src, .op = op};
   gm__ring_info info;
   gm_status status = gm__access_stream(dst->device, stream, op, &s.to, err);
@@ -156,4 +158,16 @@ gm_status gm__staging_copy(const gm__access *dst, const gm__access *src, gm_stre
   *out = (gm__staged){gm__min(pieces, STAGING_PIECES) * s.piece, info.pinned > 0};
   const gm_status settled = staging_settle(&s, status ? NULL : err);
   return status ? status : settled;
+}
+
+gm_status gm__staging_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm__staged *out,
+                           const char *op, gm_error *err) {
+  const uint64_t begun = gm__now_ns();
+  gm__traffic_begin(dst->device, begun);
+  gm__traffic_begin(src->device, begun);
+  const gm_status status = staging_run(dst, src, stream, out, op, err);
+  const uint64_t ended = gm__now_ns();
+  gm__traffic_end(dst->device, ended);
+  gm__traffic_end(src->device, ended);
+  return status;
 }

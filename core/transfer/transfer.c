@@ -61,6 +61,7 @@ static void transfer_hand_on(gm_transfer *t, bool ends) {
 static void transfer_park(gm_transfer *t) {
   const bool ends = !t->ended && gm__transfer_submitted(t) && !t->in_flight;
   if (ends) transfer_leave_ring(t);
+  if (ends) gm__traffic_end(t->device, t->end_ns ? t->end_ns : gm__now_ns());
   transfer_hand_on(t, ends);
 }
 
@@ -156,11 +157,13 @@ static gm_status transfer_new(gm_device *device, uint64_t count, const char *op,
 static gm_status transfer_begin(gm_transfer *t, bool no_wait, const char *op, gm_error *err) {
   t->at = t->count ? t->copies[0].arrived : 0;
   t->driven = t->fresh = true;
+  gm__traffic_begin(t->device, t->begun_ns);
   const gm_status status = gm__transfer_submit(t, GM_TRANSFER_ALL, no_wait || t->record ? 0 : GM__NEVER);
   const bool none = status == GM_ERR_TIMEOUT && !t->in_flight && !t->stats.link_copies;
   transfer_park(t);
   t->fresh = false;
   if (!no_wait || !none) return GM_OK;
+  gm__traffic_end(t->device, t->begun_ns);
   return gm__fail(err, GM_ERR_BUSY, 0, op, "the ring has no slot for the first piece");
 }
 

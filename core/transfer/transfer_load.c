@@ -111,6 +111,7 @@ static void load_count(gm_transfer *t, const gm__transfer_copy *copy, uint64_t b
   if (copy->way == GM__TRANSFER_INSIDE) return;
   t->stats.link_bytes += bytes;
   t->stats.link_copies++;
+  gm__traffic_count(t->device, copy->way == GM__TRANSFER_UP ? GM__TRAFFIC_UP : GM__TRAFFIC_DOWN, bytes, bytes);
   if (copy->path == GM__TRANSFER_STAGED) t->stats.staged_bytes += bytes;
 }
 

@@ -134,6 +134,9 @@ static gm_status pack_submit(gm_transfer *t, bool up, const pack_run *run, gm_po
   if (boxed) *point = (gm_point){t->stream->id, box.handle, box.value};
   if (status == GM_ERR_NOT_SUPPORTED) status = pack_submit_rows(t, up, run, point, err);
   t->stats.link_copies += boxed ? 1 : run->rows;
+  for (uint64_t i = boxed ? run->rows : 1, bytes = i * run->bytes; i <= run->rows && !status; i++) {
+    gm__traffic_count(t->device, up ? GM__TRAFFIC_UP : GM__TRAFFIC_DOWN, bytes, bytes);
+  }
   return status;
 }
 
@@ -167,12 +170,15 @@ static uint64_t pack_runs(const gm_transfer *t, uint64_t rows, gm__transfer_run 
 static gm_status pack_submit_runs(gm_transfer *t, const gm__transfer_load *load, const gm__access *beside,
                                   const gm__transfer_run *runs, uint64_t count, gm_point *point, gm_error *err) {
   const bool up = t->copies[load->first].way == GM__TRANSFER_UP;
+  uint64_t useful = 0;
   for (uint64_t i = load->first; i <= load->last && up; i++) {
     const gm__transfer_copy *copy = &t->copies[i];
     memcpy(load->slot->host + copy->place, gm__transfer_host(copy, copy->arrived), copy->what.bytes - copy->arrived);
   }
   const gm_status status = gm__transfer_scatter(t, load->slot, up, beside, runs, count, point, err);
   if (status) return status;
+  for (uint64_t i = 0; i < count; i++) useful += runs[i].bytes;
+  gm__traffic_count(t->device, up ? GM__TRAFFIC_UP : GM__TRAFFIC_DOWN, beside->bytes, useful);
   t->stats.link_bytes += beside->bytes;
   t->stats.staged_bytes += beside->bytes;
   t->stats.link_copies++;

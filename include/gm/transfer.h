@@ -115,6 +115,28 @@ typedef struct gm_transfer_links {
  * gm makes no streams on this device. OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, DRIVER, DEVICE_LOST. */
 GM_API gm_status gm_transfer_measure(gm_device *device, gm_transfer_links *out, gm_error *err);
 
+/* What transfers, loads, saves, pipelines and copies between devices have moved between the host and a device since it
+ * was opened. Copies of gm_block_write and gm_block_read by the program do not count, nor those that the host does. */
+typedef struct gm_transfer_totals {
+  uint32_t struct_size; /* set by the caller */
+  uint64_t users;       /* that have begun: transfers, loads by device, reads of saves, runs of pipelines, copies */
+  uint64_t up_bytes;    /* that were submitted for the way up, and down */
+  uint64_t down_bytes;
+  uint64_t up_copies; /* in so many submissions */
+  uint64_t down_copies;
+  uint64_t useful_bytes; /* of all these bytes: those that somebody asked for, not what lay between small pieces */
+  double seconds;        /* in which at least one user was under way */
+  /* The rest is 0 until gm_transfer_measure has measured the device's links. */
+  double up, down;                         /* seconds for which these bytes keep each way busy, at its measured rate */
+  double up_utilisation, down_utilisation; /* `up` and `down` as shares of `seconds` */
+  double overhead; /* share of `seconds` that is left where the ways are busy one after the other: 0 to 1 */
+  double overlap;  /* `up` and `down` beside each other, as a share of what could be: (up + down - seconds) / the
+                      smaller of both, 0 to 1 */
+} gm_transfer_totals;
+
+/* The totals of a device. INVALID_ARGUMENT, FORKED. */
+GM_API gm_status gm_device_transfer_totals(gm_device *device, gm_transfer_totals *out, gm_error *err);
+
 /* Starts `count` copies. Before the first one moves, gm checks all of them: a wrong one is INVALID_ARGUMENT that names
  * it, and nothing has moved. A later failure is the transfer's: gm_transfer_wait tells it. `params` may be NULL. The
  * caller releases *out.

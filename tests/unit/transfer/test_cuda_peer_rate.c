@@ -12,6 +12,7 @@
 #include "gm/copy.h"
 #include "gm/peer.h"
 #include "gm/pool.h"
+#include "gm/transfer.h"
 #include "support/adopt_scene.h"
 #include "support/cuda_fixture.h"
 #include "support/link_model.h"
@@ -123,9 +124,21 @@ static void one_slot_takes_the_sum_of_both_links(void **state) {
   assert_true(took > 1.99 * BYTES / 20e9);
 }
 
+static void both_devices_count_a_copy(void **state) {
+  gm_error err;
+  gm_transfer_totals totals[CARDS] = {{.struct_size = sizeof *totals}, {.struct_size = sizeof *totals}};
+  (void)state;
+  copy();
+  for (int i = 0; i < CARDS; i++) adopt_scene_ok(gm_device_transfer_totals(devices[i], &totals[i], &err), &err);
+  assert_true(totals[0].users == 1 && totals[0].down_bytes == BYTES && totals[0].up_bytes == 0);
+  assert_true(totals[1].users == 1 && totals[1].up_bytes == BYTES && totals[1].down_bytes == 0);
+  assert_true(totals[0].seconds > 0 && totals[1].seconds > 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_copy_goes_at_the_rate_of_the_narrower_link, begin, end),
+      cmocka_unit_test_setup_teardown(both_devices_count_a_copy, begin, end),
       cmocka_unit_test_setup_teardown(one_slot_takes_the_sum_of_both_links, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
