@@ -121,7 +121,7 @@ def check_needs(case, gmem, environment):
 
 
 def run_case(case, gmem, update):
-    kept = {"GM_RESERVE_FOLDER"}  # nobody else's promises
+    kept = {"GM_RESERVE_FOLDER", "GM_LINKS_FOLDER"}  # nobody else's promises, and nothing kept of links
     environment = {name: value for name, value in os.environ.items() if name in kept or not name.startswith("GM_")}
     environment.update(GMEM=gmem, TRACES=str(ROOT / "bench/traces"), DATA=str(ROOT / "tests"), TOOLS=str(HERE),
                        MODEL=os.environ.get("GM_DEMO_MODEL", ""))

@@ -23,11 +23,13 @@ enum {
   GROUP_NOVMM,
   GROUP_METADATA,
   GROUP_TRACKING,
-  GROUP_RECORDING
+  GROUP_RECORDING,
+  GROUP_TRANSFER = BENCH_GROUP_TRANSFER
 };
 
-const char *const bench_group_names[] = {"pair",     "random",   "cross", "trace",    "latency",  "unsized",   "calls",
-                                         "reserved", "capacity", "novmm", "metadata", "tracking", "recording", NULL};
+const char *const bench_group_names[] = {"pair",     "random",   "cross",     "trace",    "latency",
+                                         "unsized",  "calls",    "reserved",  "capacity", "novmm",
+                                         "metadata", "tracking", "recording", "transfer", NULL};
 
 enum { GROUP_ALLOCATORS = BENCH_PEERS + 1, GROUP_ARGUMENTS = 12, GROUP_NUMBER = 16 };
 

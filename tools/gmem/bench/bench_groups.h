@@ -8,6 +8,9 @@
 
 enum { BENCH_TRACES = 64, BENCH_GROUPS = 16 };
 
+/* The number of the group that needs a device, and no allocator: bench_transfer.h. */
+enum { BENCH_GROUP_TRANSFER = 13 };
+
 typedef struct bench_plan {
   harness_allocator subject; /* gm */
   const bench_peers *peers;

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool bench_rows_add(bench_rows *rows, const bench_row *row) {
   if ((rows->count & (rows->count - 1)) == 0) { /* full at powers of two */
@@ -38,6 +39,12 @@ void bench_rows_json(const bench_rows *rows, json_writer *out) {
     writer_text_or_null(out, "peer", row->peer);
     row_number(out, "peer_value", row->peer_value);
     row_number(out, "ratio", row_ratio(row));
+    if (strcmp(row->group, "transfer") == 0) {
+      row_number(out, "utilisation", row->utilisation);
+      row_number(out, "overhead", row->overhead);
+      row_number(out, "overlap", row->overlap);
+      row_number(out, "useful", row->useful);
+    }
     writer_close(out);
   }
   writer_close(out);

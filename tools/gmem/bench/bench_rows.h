@@ -9,6 +9,7 @@ typedef struct bench_row {
   char group[24], name[96], unit[24];
   char peer[64]; /* empty: none */
   double value, peer_value;
+  double utilisation, overhead, overlap, useful; /* of the group "transfer" alone */
 } bench_row;
 
 /* Starts zeroed. */

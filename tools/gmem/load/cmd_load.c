@@ -3,6 +3,7 @@
 
 #include "gm/load.h"
 #include "gm/size.h"
+#include "gm/transfer.h"
 #include "tools/gmem/command.h"
 #include "tools/gmem/load/load_check.h"
 #include "tools/gmem/options/args.h"
@@ -111,8 +112,23 @@ static gm_status load_can_verify(const session *self, const load_arguments *argu
   return err->status;
 }
 
+/* What went over the device's link. Its rate is measured only where something did. */
+typedef struct load_link {
+  gm_transfer_totals totals;
+  double rate; /* bytes per second; 0: unknown */
+} load_link;
+
+static void load_link_read(const session *self, load_link *link) {
+  gm_transfer_links links = {.struct_size = sizeof links};
+  link->totals = (gm_transfer_totals){.struct_size = sizeof link->totals};
+  link->rate = 0;
+  if (gm_device_transfer_totals(self->device, &link->totals, NULL) != GM_OK || !link->totals.up_bytes) return;
+  if (gm_transfer_measure(self->device, &links, NULL) != GM_OK) return;
+  if (gm_device_transfer_totals(self->device, &link->totals, NULL) == GM_OK) link->rate = links.up;
+}
+
 static gm_status load_run(session *self, const gm_model *model, load_arguments *arguments, gm_load_result *result,
-                          load_check *check, gm_error *err) {
+                          load_check *check, load_link *link, gm_error *err) {
   gm_load_params params = {.struct_size = sizeof params,
                            .path = arguments->path,
                            .verify = arguments->verify,
@@ -135,6 +151,7 @@ static gm_status load_run(session *self, const gm_model *model, load_arguments *
   if (status == GM_OK) status = gm_model_load(model, self->pool, &params, &loaded, result, err);
   progress_clear();
   if (status == GM_OK && arguments->checks) status = load_check_end(check, self, result, err);
+  if (status == GM_OK) load_link_read(self, link);
   gm_loaded_model_release(loaded, NULL);
   return recorded ? record_file_end(&file, self->pool, status, NULL, err) : status;
 }
@@ -157,8 +174,21 @@ static void load_json_placement(json_writer *out, const gm_device_info *info, co
   writer_close(out);
 }
 
+static void load_json_link(json_writer *out, const load_link *link) {
+  writer_u64(out, "link_bytes", link->totals.up_bytes);
+  if (link->rate > 0) {
+    writer_double(out, "link_bytes_per_second", link->rate);
+    writer_double(out, "link_utilisation", link->totals.up_utilisation);
+    writer_double(out, "link_overhead", link->totals.overhead);
+  } else {
+    writer_null(out, "link_bytes_per_second");
+    writer_null(out, "link_utilisation");
+    writer_null(out, "link_overhead");
+  }
+}
+
 static void load_json(json_writer *out, const gm_device_info *info, const gm_load_result *result,
-                      const load_check *check) {
+                      const load_check *check, const load_link *link) {
   writer_open(out, NULL, '{');
   writer_u64(out, "tensors", result->tensors);
   writer_u64(out, "bytes", result->bytes);
@@ -174,12 +204,24 @@ static void load_json(json_writer *out, const gm_device_info *info, const gm_loa
   writer_u64(out, "peak_host_bytes", result->peak_host_bytes);
   writer_u64(out, "driver_allocs", result->driver_allocs);
   writer_u64(out, "left_out", result->left_out);
+  load_json_link(out, link);
   writer_bool(out, "simulated", info->simulated);
   if (check->done) load_check_json(out, check);
   writer_close(out);
 }
 
-static void load_text(FILE *file, const char *model, const gm_device_info *info, const gm_load_result *result) {
+static void load_text_link(table *rows, const load_link *link) {
+  char rate[16];
+  if (link->rate <= 0) return;
+  gm_format_bytes((uint64_t)link->rate, rate, sizeof rate);
+  table_row(rows);
+  table_cell(rows, "link");
+  table_cell(rows, "%.0f %% of %s/s, idle %.0f %% of the time", link->totals.up_utilisation * 100, rate,
+             link->totals.overhead * 100);
+}
+
+static void load_text(FILE *file, const char *model, const gm_device_info *info, const gm_load_result *result,
+                      const load_link *link) {
   table rows = {.rows = 0};
   char rate[16];
   gm_format_bytes((uint64_t)load_rate(result), rate, sizeof rate);
@@ -199,6 +241,7 @@ static void load_text(FILE *file, const char *model, const gm_device_info *info,
   table_row(&rows);
   table_cell(&rows, "loaded in");
   table_cell(&rows, "%.3f s, %s/s, path %s", result->seconds, rate, load_paths[result->path]);
+  load_text_link(&rows, link);
   table_row(&rows);
   table_cell(&rows, "verified");
   if (result->verified) {
@@ -228,9 +271,10 @@ static int load_command(output *out, load_arguments *arguments) {
   gm_error err = {.status = GM_OK}, closing = {.status = GM_OK};
   gm_load_result result = {.struct_size = sizeof result};
   load_check check = {.done = false};
+  load_link link = {.rate = 0};
   gm_model *model = NULL;
   gm_status status = gm_model_open(NULL, arguments->model, &model, &err);
-  if (status == GM_OK) status = load_run(&self, model, arguments, &result, &check, &err);
+  if (status == GM_OK) status = load_run(&self, model, arguments, &result, &check, &link, &err);
   gm_model_close(model);
   gm_device_info info = {.struct_size = sizeof info};
   if (self.device) info = *gm_device_get_info(self.device);
@@ -239,9 +283,9 @@ static int load_command(output *out, load_arguments *arguments) {
   if (status != GM_OK) return had_context ? output_fail_typed(out, &err) : output_fail(out, &err);
   if (closed != GM_OK) return output_fail(out, &closing);
   if (out->json) {
-    load_json(&out->writer, &info, &result, &check);
+    load_json(&out->writer, &info, &result, &check, &link);
   } else {
-    load_text(out->file, arguments->model, &info, &result);
+    load_text(out->file, arguments->model, &info, &result, &link);
     if (check.done) load_check_print(out->file, &check);
   }
   return GMEM_DONE;
