@@ -56,6 +56,17 @@ static gm__layer_list json_list_of(gm__dimension field) {
   return field == GM__DIM_INTERMEDIATE ? GM__LIST_INTERMEDIATE : GM__LISTS;
 }
 
+/* True says something of these; elsewhere it is a mistake, and not the number 1. */
+static bool json_may_be_true(gm__dimension field) {
+  static const gm__dimension flags[] = {GM__DIM_TIED,        GM__DIM_USE_WINDOW,   GM__DIM_ENCODER_DECODER,
+                                        GM__DIM_MULTI_QUERY, GM__DIM_NEW_DECODER,  GM__DIM_FORWARD_ADJUSTED,
+                                        GM__DIM_CAUSAL,      GM__DIM_WINDOW_PERIOD};
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+    if (flags[i] == field) return true;
+  }
+  return false;
+}
+
 /* Read a list with a number for each layer, and give the largest. */
 static bool json_list(json_config *reader, gm__layer_list which, uint64_t *out_largest) {
   gm__json_scan *scan = &reader->scan;
@@ -69,6 +80,7 @@ static bool json_list(json_config *reader, gm__layer_list which, uint64_t *out_l
     if (!json_number(reader, &stated, &number)) return false;
     if (number > *out_largest) *out_largest = number;
     if (which == GM__LISTS) continue;
+    if (scan->text[at] == 't') return gm__json_problem(scan, at, "an integer is expected");
     if (count == GM_MODEL_LAYERS_MAX) return gm__json_problem(scan, at, "more than 512 layers");
     if (!gm__dimensions_list(&reader->config, which, count++, number)) {
       return gm__json_problem(scan, at, "a number of a layer is too large");
@@ -92,8 +104,9 @@ static bool json_window_letters(json_config *reader, bool *out_stated, uint64_t 
 /* Two names of one object must agree where nothing but the dimension itself can be meant. A number beside a list is
  * that of layers in general. */
 static bool json_contradicts(const json_config *reader, gm__dimension field, bool inside, uint64_t number) {
-  const bool guarded =
-      field == GM__DIM_HIDDEN || field == GM__DIM_LAYERS || field == GM__DIM_HEADS || field == GM__DIM_KV_HEADS;
+  const bool guarded = field == GM__DIM_HIDDEN || field == GM__DIM_LAYERS || field == GM__DIM_HEADS ||
+                       field == GM__DIM_KV_HEADS || field == GM__DIM_EXPERTS || field == GM__DIM_EXPERTS_USED ||
+                       field == GM__DIM_EXPERT_INTERMEDIATE;
   const gm__layer_list list = json_list_of(field);
   if (list != GM__LISTS && reader->config.listed[list] > 0) return false;
   const bool same_object = reader->rank[field] > 0 && (reader->rank[field] > GM__JSON_KEYS) == inside;
@@ -107,8 +120,11 @@ static bool json_take(json_config *reader, uint32_t row, bool inside) {
   bool stated = false;
   uint64_t number = 0;
   const uint64_t at = gm__json_next_at(&reader->scan);
-  const bool is_list = json_first(reader) == '[';
-  if (is_list) {
+  const int first = json_first(reader);
+  if (first == 't' && !json_may_be_true(field)) {
+    return gm__json_problem(&reader->scan, at, "an integer is expected");
+  }
+  if (first == '[') {
     stated = true;
     if (!json_list(reader, json_list_of(field), &number)) return false;
   } else if (!(letters ? json_window_letters : json_number)(reader, &stated, &number)) {
@@ -207,8 +223,9 @@ static bool json_attending(json_config *reader) {
   return !reader->scan.problem;
 }
 
-/* A type that gm does not know says nothing. The first one in a file counts: transformers writes both keys alike. */
-static bool json_weight_type(json_config *reader) {
+/* A type that gm does not know says nothing. The first one in a file counts; the two keys of one object must agree.
+ * `of_object` is GM_DTYPE_F64 until one of them is read. */
+static bool json_weight_type(json_config *reader, gm_dtype *of_object) {
   static const struct {
     const char *name;
     gm_dtype type;
@@ -217,8 +234,13 @@ static bool json_weight_type(json_config *reader) {
   if (json_first(reader) != '"') return gm__json_skip(&reader->scan);
   if (!gm__json_string(&reader->scan, &name)) return false;
   const char *plain = strncmp(name.text, "torch.", 6) == 0 ? name.text + 6 : name.text;
-  for (size_t i = 0; i < sizeof types / sizeof *types && reader->config.weight_type == GM_DTYPE_F64; i++) {
-    if (strcmp(plain, types[i].name) == 0) reader->config.weight_type = types[i].type;
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    if (strcmp(plain, types[i].name) != 0) continue;
+    if (*of_object != GM_DTYPE_F64 && *of_object != types[i].type) {
+      return gm__json_problem(&reader->scan, name.at, "\"dtype\" and \"torch_dtype\" have different values");
+    }
+    *of_object = types[i].type;
+    if (reader->config.weight_type == GM_DTYPE_F64) reader->config.weight_type = types[i].type;
   }
   return true;
 }
@@ -228,6 +250,7 @@ static bool json_weight_type(json_config *reader) {
 typedef struct json_seen {
   bool row[GM__JSON_KEYS];
   bool type, layers, torch_dtype, dtype, attending, blocks;
+  gm_dtype weights; /* GM_DTYPE_F64: not stated */
 } json_seen;
 
 /* Notes that a key is there; false when it already was. */
@@ -255,9 +278,11 @@ static bool json_key(json_config *reader, const gm__json_text *key, json_seen *s
     return json_once(reader, key, &seen->blocks) && json_blocks(reader);
   }
   if (gm__json_text_is(key, "torch_dtype")) {
-    return json_once(reader, key, &seen->torch_dtype) && json_weight_type(reader);
+    return json_once(reader, key, &seen->torch_dtype) && json_weight_type(reader, &seen->weights);
   }
-  if (gm__json_text_is(key, "dtype")) return json_once(reader, key, &seen->dtype) && json_weight_type(reader);
+  if (gm__json_text_is(key, "dtype")) {
+    return json_once(reader, key, &seen->dtype) && json_weight_type(reader, &seen->weights);
+  }
   if (gm__json_text_is(key, "quantization_config") && json_first(reader) == '{') {
     return json_once(reader, key, &reader->quantised) && gm__quantised_read(&reader->scan, &reader->quantisation);
   }

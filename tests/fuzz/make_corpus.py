@@ -227,8 +227,28 @@ CONFIG_JSON = {
     "good_t5": b'{"model_type":"t5","d_model":8,"num_layers":2,"num_decoder_layers":3,"num_heads":2,"d_kv":4}',
     "good_mla": b'{"model_type":"deepseek_v3","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,'
                 b'"kv_lora_rank":512,"qk_rope_head_dim":64,"qk_nope_head_dim":128,"v_head_dim":128}',
+    "good_dsa": b'{"model_type":"glm_moe_dsa","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,'
+                b'"q_lora_rank":32,"kv_lora_rank":16,"index_head_dim":8,"index_n_heads":4,"index_topk":64}',
+    "good_experts": b'{"model_type":"jamba","hidden_size":64,"num_hidden_layers":8,"num_attention_heads":4,'
+                    b'"num_experts":16,"num_experts_per_tok":2,"expert_layer_period":2,"expert_layer_offset":1,'
+                    b'"attn_layer_period":8,"attn_layer_offset":4,"mamba_d_state":16,"mamba_d_conv":4}',
+    "good_linear": b'{"model_type":"qwen3_next","hidden_size":64,"num_hidden_layers":4,"num_attention_heads":4,'
+                   b'"full_attention_interval":4,"linear_conv_kernel_dim":4,"linear_key_head_dim":8,'
+                   b'"linear_num_key_heads":2,"linear_num_value_heads":4,"linear_value_head_dim":8}',
+    "good_shared_kv": b'{"model_type":"gemma3n_text","hidden_size":64,"num_hidden_layers":4,"num_attention_heads":4,'
+                      b'"num_kv_shared_layers":2,"intermediate_size":[8,8,16,16],"_sliding_window_pattern":2}',
+    "good_blocks": b'{"model_type":"nemotron_h","hidden_size":64,"num_attention_heads":4,'
+                   b'"hybrid_override_pattern":"M-M*E-"}',
+    "good_idxs": b'{"model_type":"lfm2","hidden_size":64,"num_hidden_layers":4,"num_attention_heads":4,'
+                 b'"full_attn_idxs":[1,3],"conv_L_cache":3,"block_auto_adjust_ff_dim":true}',
+    "good_quantised": b'{"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,'
+                      b'"dtype":"bfloat16","quantization_config":{"quant_method":"fp8","weight_block_size":[128,128]}}',
     "bad_empty": b"",
     "bad_missing": b'{"model_type":"llama"}',
+    "bad_true": b'{"vocab_size":true}',
+    "bad_dtypes": b'{"dtype":"float32","torch_dtype":"bfloat16"}',
+    "bad_experts": b'{"num_experts":8,"num_local_experts":9}',
+    "bad_true_in_list": b'{"num_key_value_heads":[1,true]}',
     "bad_string": b'{"hidden_size":"4096"}',
     "bad_nan": b'{"hidden_size":NaN}',
     "bad_negative": b'{"hidden_size":-1}',

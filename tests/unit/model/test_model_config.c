@@ -116,12 +116,32 @@ static void test_bad_json(void **state) {
 }
 
 /* Two names of one dimension, and lists of another length than the model has layers. */
+/* True is no size, and not the number 1. */
+static void test_true_is_no_number(void **state) {
+  (void)state;
+  static const char *const keys[] = {"vocab_size",     "head_dim", "num_experts",
+                                     "sliding_window", "d_state",  "kv_lora_rank"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    char json[256];
+    snprintf(json, sizeof json, "{" BASE ",\"%s\":true}", keys[i]);
+    check_bad(json, GM_ERR_FORMAT, "an integer is expected");
+  }
+  check_bad("{" BASE ",\"num_key_value_heads\":[1,true]}", GM_ERR_FORMAT, "an integer is expected");
+}
+
 static void test_contradictions(void **state) {
   (void)state;
   check_bad("{" BASE ",\"n_layer\":7}", GM_ERR_FORMAT, "another name of the same dimension has another value");
   check_bad("{\"n_embd\":8," BASE "}", GM_ERR_FORMAT, "another name");
   check_bad("{" BASE ",\"n_head\":8}", GM_ERR_FORMAT, "another name");
   check_bad("{" BASE ",\"num_kv_heads\":2,\"num_key_value_heads\":1}", GM_ERR_FORMAT, "another name");
+  check_bad("{" BASE ",\"num_experts\":8,\"num_local_experts\":9}", GM_ERR_FORMAT, "another name");
+  check_bad("{" BASE ",\"moe_k\":2,\"num_experts_per_tok\":1}", GM_ERR_FORMAT, "another name");
+  check_bad("{" BASE ",\"moe_intermediate_size\":2,\"expert_ffn_hidden_size\":1}", GM_ERR_FORMAT, "another name");
+  check_bad("{" BASE ",\"dtype\":\"float32\",\"torch_dtype\":\"torch.bfloat16\"}", GM_ERR_FORMAT,
+            "\"dtype\" and \"torch_dtype\" have different values");
+  check_bad("{" BASE ",\"text_config\":{\"torch_dtype\":\"float16\",\"dtype\":\"float32\"}}", GM_ERR_FORMAT,
+            "have different values");
   parse_good("{" BASE ",\"n_layer\":6,\"n_head\":4,\"n_embd\":64}");
   parse_good("{" BASE ",\"text_config\":{\"n_layer\":7}}"); /* an inner object has its own */
   check_bad("{" BASE ",\"num_key_value_heads\":[1,2,1]}", GM_ERR_FORMAT, "a list of 3 layers");
@@ -390,6 +410,7 @@ int main(void) {
       cmocka_unit_test(test_mla),
       cmocka_unit_test(test_recurrent_and_encoders),
       cmocka_unit_test(test_bad_json),
+      cmocka_unit_test(test_true_is_no_number),
       cmocka_unit_test(test_contradictions),
       in_folder(test_counted_parameters),
       in_folder(test_files),
