@@ -266,6 +266,10 @@ def main():
     good.append(expect("no circle", "check_circles.py", CALLING, None))
     for path, text in CIRCLES:
         good.append(expect(text, "check_circles.py", {**CALLING, path: text}, "2 modules call each other"))
+    cast = {"tests/support/README.md": "| `a.h` | a card |\n", "tests/support/a.h": ""}
+    good.append(expect("cast", "check_cast.py", cast, None))
+    good.append(expect("cast b.h", "check_cast.py", {**cast, "tests/support/b.h": ""}, "README.md there does not name it"))
+    good.append(expect("cast c.h", "check_cast.py", {**cast, "tests/support/README.md": "`a.h` `c.h`"}, "there is no c.h"))
     good.append(expect("keys", "check_keys.py", KEYS, None))
     for path, text, complaint in UNREAD:
         good.append(expect(text, "check_keys.py", {**KEYS, path: text}, complaint))
