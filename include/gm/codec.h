@@ -12,7 +12,8 @@
  *   thread. A number that 16 bits can hold comes back as it was.
  * - "planes": lossless, for numbers of 16 bits such as weights in bf16. Their exponents lie together and are packed by
  *   zstd's Huffman code; their fractions are stored. Gaussian weights in bf16 take two thirds. gm opens libzstd when it
- *   is first needed. Without it the calls are NOT_SUPPORTED.
+ *   is first needed: to encode, and to decode what is not Huffman code alone. Without it such calls are
+ *   NOT_SUPPORTED.
  *
  * Numbers of the plain side have the byte order of the processor, and may lie at any address. Each call is
  * thread-safe. */
