@@ -282,6 +282,7 @@ static int run_file(ways_bench *bench, bool aligned) {
                        {.name = "mmap + memcpy", .peer = true, .run = run_mapped},
                        {.name = "gm auto", .run = run_gm},
                        {.name = "gm read", .run = run_gm, .path = GM_LOAD_PATH_READ},
+                       {.name = "gm in place", .run = run_gm, .path = GM_LOAD_PATH_IN_PLACE},
                        {.name = "gm auto, verified", .run = run_gm, .verify = true},
                        {.name = "gm, by checksum file", .run = run_gm, .verify = true, .sums = true}};
   contestant cold[] = {{.name = "O_DIRECT 16 x 1 MiB", .peer = true, .run = run_direct},

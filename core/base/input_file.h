@@ -58,6 +58,10 @@ gm_status gm__input_file_check_unchanged(const gm__input_file *file, const char 
 gm_status gm__input_file_map(const gm__input_file *file, const char *path, const void **out, gm_error *err);
 void gm__input_file_unmap(const gm__input_file *file, const void *mapping);
 
+/* Map the whole file as memory of this process: what is written there is nobody else's. gm__input_file_unmap
+ * unmaps it. Else as gm__input_file_map. */
+gm_status gm__input_file_map_own(const gm__input_file *file, const char *path, void **out, gm_error *err);
+
 /* Prepare a part of a mapping for reading. It checks the size of the file. Where the system can (Linux 5.14), it brings
  * the pages in, so that a read error fails here. GM_ERR_IO. It cannot find a file that shrinks later. */
 gm_status gm__input_file_touch(const gm__input_file *file, const char *path, const void *mapping, uint64_t at,

@@ -369,7 +369,7 @@ gm_status gm__read_start(const gm__read_range *ranges, uint64_t count, const gm_
   read->params = *params;
   read->piece_bytes = read_piece_bytes(params->piece_bytes);
   for (uint32_t i = 0; i < GM__READ_FLIGHT; i++) read->each[i].read = read;
-  while (read->workers < wanted) {
+  while (read->row_count && read->workers < wanted) {
     read_worker *worker = &read->each[read->workers];
     if (gm__thread_create(&worker->thread, "gm-read", read_work, worker, NULL) != GM_OK) break;
     read->workers++;

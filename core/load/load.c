@@ -57,6 +57,7 @@ static gm_status load_check_path(gm_load_path path, gm_error *err) {
     case GM_LOAD_PATH_MMAP:
     case GM_LOAD_PATH_READ:
     case GM_LOAD_PATH_DIRECT:
+    case GM_LOAD_PATH_IN_PLACE:
     case GM_LOAD_PATH_GDS: return GM_OK; /* gm_model_load says why it is not taken */
   }
   return gm__bad_argument(err, load_op, "`params->path` is %d, no gm_load_path", (int)path);
@@ -79,6 +80,7 @@ static gm_way load_way(gm_load_path path) {
     case GM_LOAD_PATH_READ: return GM_WAY_CACHE;
     case GM_LOAD_PATH_DIRECT: return GM_WAY_DIRECT;
     case GM_LOAD_PATH_AUTO:
+    case GM_LOAD_PATH_IN_PLACE:
     case GM_LOAD_PATH_GDS: break;
   }
   return GM_WAY_AUTO;
@@ -114,13 +116,16 @@ static void load_init(gm__load_job *job) {
 static gm_status load_open(gm__load_job *job, gm_error *err) {
   const gm_services *services = &job->model->services;
   const uint64_t count = job->model->tensor_count;
-  void *ranges = NULL, *sums = NULL, *left = NULL;
+  void *ranges = NULL, *sums = NULL, *left = NULL, *mapped = NULL;
   gm_status status = GM_OK;
   if (job->loaded->there || job->params.arrived)
     status = gm__model_alloc(services, count, sizeof *job->left, &left, err);
   if (status == GM_OK) status = gm__load_files_make(&job->files, job->model, load_way(job->params.path), err);
   if (status == GM_OK) status = gm__model_alloc(services, count, sizeof *job->ranges, &ranges, err);
   if (status == GM_OK && job->params.verify) status = gm__model_alloc(services, count, sizeof *job->sums, &sums, err);
+  const bool maps = job->params.path == GM_LOAD_PATH_IN_PLACE && !job->resumes;
+  if (status == GM_OK && maps) status = gm__model_alloc(services, count, sizeof *job->mapped, &mapped, err);
+  job->mapped = mapped;
   job->ranges = ranges;
   job->left = left;
   job->sums = sums;
@@ -130,9 +135,10 @@ static gm_status load_open(gm__load_job *job, gm_error *err) {
 static uint64_t load_host_bytes(const gm__load_job *job) {
   const uint64_t count = job->model->tensor_count;
   return gm__loaded_model_host_bytes(count, job->loaded->there) + (job->left ? count * sizeof *job->left : 0) +
-         (job->sums ? count * sizeof *job->sums : 0) + count * sizeof *job->ranges +
-         gm__load_places_host_bytes(job->places) + gm__load_files_host_bytes(&job->files) +
-         gm__load_lanes_host_bytes(&job->lanes) + gm__load_sums_host_bytes(&job->file_sums) + job->read_bytes;
+         (job->sums ? count * sizeof *job->sums : 0) + (job->mapped ? count * sizeof *job->mapped : 0) +
+         count * sizeof *job->ranges + gm__load_places_host_bytes(job->places) +
+         gm__load_files_host_bytes(&job->files) + gm__load_lanes_host_bytes(&job->lanes) +
+         gm__load_sums_host_bytes(&job->file_sums) + job->read_bytes;
 }
 
 /* Copies that still run end before their blocks and slots go. */
@@ -141,6 +147,7 @@ static void load_close(gm__load_job *job) {
   gm__load_lanes_end(&job->lanes);
   gm__load_sums_end(&job->file_sums);
   gm__load_files_end(&job->files);
+  gm__model_release(services, job->mapped, job->model->tensor_count, sizeof *job->mapped);
   gm__model_release(services, job->left, job->model->tensor_count, sizeof *job->left);
   gm__model_release(services, job->sums, job->model->tensor_count, sizeof *job->sums);
   gm__model_release(services, job->ranges, job->model->tensor_count, sizeof *job->ranges);
@@ -153,7 +160,8 @@ static gm_status load_run(gm__load_job *job, gm_error *err) {
   if (status == GM_OK) {
     job->result.peak_host_bytes = load_host_bytes(job);
     job->result.files = gm__load_files_open(&job->files);
-    snprintf(job->result.why, sizeof job->result.why, "%s", gm__load_files_why(&job->files));
+    const char *why = job->unmapped ? job->unmapped : gm__load_files_why(&job->files);
+    snprintf(job->result.why, sizeof job->result.why, "%s", why);
   }
   load_close(job);
   return status;

@@ -111,6 +111,10 @@ static gm_status block_make(gm__load_job *job, block_target *target, gm_error *e
   gm__load_place_range(job->places, job->model, target->index, &target->range);
   if (status != GM_OK || target->range.bytes == 0) return status;
   status = gm__load_files_get(&job->files, target->tensor->shard, &file, err);
+  if (status == GM_OK && job->mapped) {
+    status = gm__load_map_tensor(job, target->index, &target->range, &target->host, err);
+    if (status != GM_OK || target->host) return status == GM_OK ? block_range(job, target, err) : status;
+  }
   if (status == GM_OK && !job->resumes) status = block_allocate(job, target, err);
   if (status == GM_OK) status = block_inspect(job, target, err);
   return status == GM_OK ? block_range(job, target, err) : status;

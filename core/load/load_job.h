@@ -21,7 +21,9 @@ typedef struct gm__load_job {
   /* By tensor. The range of its file that this call reads, with its address where the host writes it straight; 0 bytes:
    * nothing is read. */
   gm__read_range *ranges;
-  uint64_t *left; /* by tensor, of its range: what has not arrived; NULL: nobody asks */
+  bool *mapped;         /* by tensor: its block lies in its file; NULL: none may */
+  const char *unmapped; /* why some that might lie there do not; NULL: nothing to say */
+  uint64_t *left;       /* by tensor, of its range: what has not arrived; NULL: nobody asks */
   /* By tensor, NULL without verify: the sum of the checksums of its parts, as they arrived. A part is what lies in one
    * stretch of piece_bytes of the file. The seed of a part is where it begins. */
   _Atomic(uint64_t) *sums;
@@ -41,6 +43,11 @@ gm_status gm__load_report(gm__load_job *job, uint64_t tensor, gm_error *err);
 /* A block for every chosen tensor, and its range. */
 gm_status gm__load_blocks(gm__load_job *job, gm_error *err);
 
+/* Where a tensor's block may be its part of the file, makes it so: *out_host is where its range lies. Else NULL, and
+ * nothing is done. Errors: those of gm_block_wrap, IO. */
+gm_status gm__load_map_tensor(gm__load_job *job, uint64_t index, const gm__read_range *range, unsigned char **out_host,
+                              gm_error *err);
+
 /* All bytes, into the blocks. On return nothing is under way. */
 gm_status gm__load_read(gm__load_job *job, gm_error *err);
 
@@ -56,6 +63,10 @@ static inline uint64_t gm__load_part_bytes(const gm__load_job *job, uint64_t ind
 /* Where the byte `from` of the range of tensor `index` lies in its block. */
 static inline uint64_t gm__load_block_at(const gm__load_job *job, uint64_t index, uint64_t from) {
   return job->loaded->there ? job->loaded->there[index] + from : from;
+}
+
+static inline bool gm__load_is_mapped(const gm__load_job *job, uint64_t index) {
+  return job->mapped && job->mapped[index];
 }
 
 /* The lane of a tensor that the host does not write straight. */

@@ -5,6 +5,7 @@
 #include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/load/load_job.h"
+#include "core/model/model_memory.h"
 
 enum { READ_PATIENCE_NS = 20000000 };
 
@@ -97,12 +98,48 @@ static gm_status read_step(gm__load_job *job, gm__read *read, uint64_t *tensor, 
   return gm__load_fail(job->model, job->model->tensors[*tensor], &inner, err);
 }
 
+/* Tells about tensors that lie in their mapped files. */
+static gm_status read_tell_mapped(gm__load_job *job, gm_error *err) {
+  gm_status status = GM_OK;
+  for (uint64_t i = 0; i < job->model->tensor_count && status == GM_OK; i++) {
+    gm_error inner = {0};
+    const gm__read_part part = {.range = i, .bytes = job->ranges[i].bytes};
+    if (!gm__load_is_mapped(job, i)) continue;
+    job->progress.done_bytes += part.bytes;
+    read_arrive(job, &part);
+    status = gm__load_report(job, i, &inner);
+    if (status != GM_OK) gm__load_fail(job->model, job->model->tensors[i], &inner, err);
+  }
+  return status;
+}
+
+/* Starts to read all but them. */
+static gm_status read_start(gm__load_job *job, gm__read **out, gm_error *err) {
+  const uint64_t count = job->model->tensor_count;
+  const gm__read_params params = {.services = &job->model->services,
+                                  .piece_bytes = job->piece_bytes,
+                                  .workers = job->workers,
+                                  .seen = job->sums ? read_seen : NULL,
+                                  .user = job};
+  void *room = NULL;
+  if (!job->mapped) return gm__read_start(job->ranges, count, &params, out, err);
+  gm_status status = gm__model_alloc(params.services, count, sizeof *job->ranges, &room, err);
+  gm__read_range *ranges = room;
+  for (uint64_t i = 0; i < count && status == GM_OK; i++) {
+    if (!job->mapped[i]) ranges[i] = job->ranges[i]; /* else 0 bytes */
+  }
+  if (status == GM_OK) status = gm__read_start(ranges, count, &params, out, err);
+  gm__model_release(params.services, ranges, count, sizeof *ranges);
+  return status;
+}
+
 static void read_path(gm__load_job *job, const gm__read_figures *figures) {
   gm_load_result *result = &job->result;
   result->direct_bytes = figures->direct_bytes;
   result->path = GM_LOAD_PATH_READ;
   if (job->params.path == GM_LOAD_PATH_MMAP) result->path = GM_LOAD_PATH_MMAP;
   if (figures->direct_bytes > figures->cached_bytes) result->path = GM_LOAD_PATH_DIRECT;
+  if (result->mapped_bytes > figures->direct_bytes + figures->cached_bytes) result->path = GM_LOAD_PATH_IN_PLACE;
   job->read_bytes = figures->host_bytes;
 }
 
@@ -121,15 +158,11 @@ static void read_keep(gm__load_job *job, gm__read *read) {
 gm_status gm__load_read(gm__load_job *job, gm_error *err) {
   gm__read *read = NULL;
   gm__read_figures figures;
-  const gm__read_params params = {.services = &job->model->services,
-                                  .piece_bytes = job->piece_bytes,
-                                  .workers = job->workers,
-                                  .seen = job->sums ? read_seen : NULL,
-                                  .user = job};
-  gm_status status = gm__read_start(job->ranges, job->model->tensor_count, &params, &read, err);
+  gm_status status = read_start(job, &read, err);
   uint64_t tensor = 0;
   while (tensor + 1 < job->model->tensor_count && !job->ranges[tensor].bytes) tensor++;
   for (uint64_t i = 0; i < job->model->tensor_count && job->left; i++) job->left[i] = job->ranges[i].bytes;
+  if (status == GM_OK) status = read_tell_mapped(job, err);
   for (bool more = true; status == GM_OK && more;) status = read_step(job, read, &tensor, &more, err);
   if (status != GM_OK && read && job->loaded->there) read_keep(job, read);
   if (read) {

@@ -26,8 +26,15 @@ gm_status gm__loaded_model_create(const gm_services *services, uint64_t count, b
   return GM_OK;
 }
 
+/* REQUIRES: the blocks are free */
+static void loaded_model_unmap(gm_loaded_model *loaded) {
+  for (uint32_t i = 0; i < loaded->map_count; i++) gm__input_file_unmap(&loaded->maps[i].file, loaded->maps[i].at);
+  gm__model_release(&loaded->services, loaded->maps, loaded->map_count, sizeof *loaded->maps);
+}
+
 static void loaded_model_end(gm_loaded_model *loaded) {
   gm_services services = loaded->services;
+  loaded_model_unmap(loaded);
   gm__load_places_end(&loaded->places, &services);
   gm__model_release(&services, loaded->there, loaded->count, sizeof(uint64_t));
   gm__model_release(&services, loaded->pools, loaded->count, sizeof(gm_pool *));

@@ -4,11 +4,19 @@
 
 #include "core/load/load_places.h"
 
+/* A file that blocks lie in. */
+typedef struct gm__load_map {
+  void *at;            /* NULL: it is not mapped */
+  gm__input_file file; /* closed: its size */
+} gm__load_map;
+
 struct gm_loaded_model {
   gm_services services;
   gm_block *blocks; /* by the number of the tensor */
   gm_pool **pools;  /* by the number of the tensor; NULL: left out */
   uint64_t count;
+  gm__load_map *maps; /* by shard; NULL: no block lies in a file */
+  uint32_t map_count;
   bool slices; /* some blocks have a part of their tensor */
   /* A load that keeps what has arrived when it fails has these: */
   uint64_t *there;   /* by the number of the tensor: so many bytes of its block had arrived; NULL: it keeps nothing */

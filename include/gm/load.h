@@ -26,7 +26,13 @@ typedef enum gm_load_path {
   GM_LOAD_PATH_DIRECT = 3,
   /* From the drive to the device (GPUDirect Storage); comes with a later version. NOT_SUPPORTED says which need is
    * missing here: a CUDA device, cuFile, its driver, the file system. cuFile is tried in the helper process. */
-  GM_LOAD_PATH_GDS = 4
+  GM_LOAD_PATH_GDS = 4,
+  /* Nothing is copied: a block is the tensor's part of the file, mapped (backend cpu). What is written into it stays in
+   * the process. That is for tensors that begin at multiples of 8 bytes, or of request.align. gm reads others, and
+   * slices, as AUTO does, and all of a load with `keep`; gm_load_result.why says so. The file's pages stay in the page
+   * cache. While blocks live, the file must not get shorter: a touch of what it has lost ends the process (SIGBUS).
+   * gm_loaded_model_release unmaps them: no work may use them any more. */
+  GM_LOAD_PATH_IN_PLACE = 5
 } gm_load_path;
 
 /* Progress of a load. gm alone makes one: later versions add members at its end. */
@@ -112,6 +118,7 @@ typedef struct gm_load_result {
   uint64_t direct_bytes;    /* the part of `bytes` that was read past the page cache */
   char why[192];            /* why files were not read past the page cache though that was wanted; "": nothing to say */
   uint64_t summed_bytes;    /* the part of `bytes` that was compared with checksum files */
+  uint64_t mapped_bytes;    /* the part of `bytes` that lies in mapped files (GM_LOAD_PATH_IN_PLACE) */
   uint64_t files;           /* of which something was loaded */
   uint64_t summed_files;    /* of these, those that are as their checksum files say, where they were loaded, and in
                                their headers */

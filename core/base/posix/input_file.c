@@ -215,6 +215,13 @@ gm_status gm__input_file_map(const gm__input_file *file, const char *path, const
   return GM_OK;
 }
 
+gm_status gm__input_file_map_own(const gm__input_file *file, const char *path, void **out, gm_error *err) {
+  void *mapping = mmap(NULL, file->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file->fd, 0);
+  if (mapping == MAP_FAILED) return input_fail(path, "mmap", errno, err);
+  *out = mapping;
+  return GM_OK;
+}
+
 void gm__input_file_unmap(const gm__input_file *file, const void *mapping) {
   if (mapping) munmap((void *)(uintptr_t)mapping, file->bytes);
 }

@@ -15,7 +15,8 @@
 
 enum { LOAD_BACKEND = 0x100, LOAD_DEVICE, LOAD_VERIFY, LOAD_PATH, LOAD_RECORD, LOAD_TENSORS, LOAD_CHECK };
 
-static const char *const load_paths[] = {"auto", "mmap", "read", "direct", "gds", NULL}; /* as gm_load_path */
+static const char *const load_paths[] = {"auto", "mmap",     "read", "direct",
+                                         "gds",  "in-place", NULL}; /* as gm_load_path */
 
 typedef struct load_arguments {
   const char *model;
@@ -63,7 +64,7 @@ static const struct argp_option load_options[] = {
     {"verify", LOAD_VERIFY, NULL, 0, "Compare everything with the checksum file, or read it back", 0},
     {"check-fit", LOAD_CHECK, NULL, 0, "What was predicted, and what the load took, by part", 0},
     {"tensors", LOAD_TENSORS, "PATTERN", 0, "Load only tensors whose names match, as file names do in a shell", 0},
-    {"path", LOAD_PATH, "PATH", 0, "auto, mmap, read or direct", 0},
+    {"path", LOAD_PATH, "PATH", 0, "auto, mmap, read, direct or in-place", 0},
     {"record", LOAD_RECORD, "FILE", 0, "Record what the pool does, as a trace (packed: .gz)", 0},
     ARGS_JSON_OPTION,
     {0}};
@@ -201,6 +202,7 @@ static void load_json(json_writer *out, const gm_device_info *info, const gm_loa
   writer_u64(out, "files_checked", result->summed_files);
   writer_u64(out, "files_unchecked", result->verified ? result->files - result->summed_files : 0);
   writer_u64(out, "fallback_bytes", result->fallback_bytes);
+  writer_u64(out, "mapped_bytes", result->mapped_bytes);
   writer_u64(out, "peak_host_bytes", result->peak_host_bytes);
   writer_u64(out, "driver_allocs", result->driver_allocs);
   writer_u64(out, "left_out", result->left_out);
