@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/model/gguf.h"
 #include "core/model/model_memory.h"
 
 enum { GGUF_KEY_MAX = 65535 };             /* the format's own limit */
@@ -41,10 +42,18 @@ static bool value_take_numbers(gm__gguf_reader *reader, uint32_t type, uint64_t 
   return type != GM__GGUF_BOOL || value_check_bools(reader, *out_at, count);
 }
 
+/* gm keeps a note of each item. */
+static bool value_limit(gm__gguf_reader *reader, uint64_t count, uint64_t limit, const char *what) {
+  if (count <= limit) return true;
+  return gm__gguf_fail(reader, GM_ERR_NOT_SUPPORTED, reader->at, "%llu %s, more than gm reads",
+                       (unsigned long long)count, what);
+}
+
 static bool value_take_strings(gm__gguf_reader *reader, uint64_t count, uint64_t *out_first) {
   gm__contents *contents = reader->contents;
   *out_first = contents->string_count;
   if (!gm__gguf_room(reader, count, 4, "strings")) return false;
+  if (!value_limit(reader, count + contents->string_count, GM__GGUF_STRINGS_MAX, "strings in lists")) return false;
   for (uint64_t i = 0; i < count; i++) {
     gm__header_string string = {0};
     if (!gm__gguf_string(reader, "a string of an array", &string)) return false;
@@ -121,6 +130,7 @@ void gm__gguf_point_keys(gm__contents *contents) {
 bool gm__gguf_read_values(gm__gguf_reader *reader, uint64_t count) {
   gm__contents *contents = reader->contents;
   if (!gm__gguf_room(reader, count, GGUF_VALUE_LEAST, "values")) return false;
+  if (!value_limit(reader, count, GM__GGUF_VALUES_MAX, "values")) return false;
   for (uint64_t i = 0; i < count; i++) {
     if (!value_read(reader)) return false;
   }

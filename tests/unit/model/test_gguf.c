@@ -366,6 +366,40 @@ static void test_each_host_allocation_failed(void **state) {
   gguf_bytes_free(&file);
 }
 
+static void check_too_many(gguf_bytes *file, const char *words) {
+  counted_services host;
+  gm_model *model = NULL;
+  gm_error err;
+  counted_services_init(&host);
+  assert_int_equal(open_bytes(&host.services, file, true, &model, &err), GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(err.message, words));
+  assert_in_range(host.peak_bytes, 1, 2 * file->length + 65536); /* the header, and a note of nothing */
+  counted_services_check(&host);
+  gguf_bytes_free(file);
+}
+
+/* A million keys, or a list of five million strings, is refused before gm keeps a note of each. */
+static void test_more_than_any_model_has(void **state) {
+  (void)state;
+  gguf_bytes file;
+  gguf_bytes_begin(&file, 3, 0, 65537);
+  for (int i = 0; i < 65537; i++) gguf_bytes_raw(&file, "0123456789", 10);
+  check_too_many(&file, "65537 values, more than gm reads");
+  begin_value(&file, "a", GGUF_ARRAY);
+  gguf_bytes_number(&file, GGUF_STRING, 4);
+  gguf_bytes_number(&file, (1 << 21) + 1, 8);
+  for (int i = 0; i <= 1 << 21; i++) gguf_bytes_raw(&file, "\0\0\0\0\0\0\0", 8);
+  check_too_many(&file, "2097153 strings in lists, more than gm reads");
+  begin_value(&file, "a", GGUF_ARRAY);
+  gguf_bytes_number(&file, GGUF_U8, 4);
+  gguf_bytes_number(&file, 64 << 20, 8);
+  for (int i = 0; i < 64; i++) {
+    static const char zeros[1 << 20];
+    gguf_bytes_raw(&file, zeros, sizeof zeros);
+  }
+  check_too_many(&file, "a header of more than 67108864 bytes");
+}
+
 /* The header moves many times while it is read; memory stays in proportion. */
 static void test_a_million_tensors(void **state) {
   (void)state;
@@ -409,6 +443,7 @@ int main(void) {
       cmocka_unit_test(test_zero_dimensions_and_scalars),
       cmocka_unit_test(test_every_type),
       cmocka_unit_test(test_each_host_allocation_failed),
+      cmocka_unit_test(test_more_than_any_model_has),
       cmocka_unit_test(test_a_million_tensors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
