@@ -84,14 +84,14 @@ static gm_status open_one_of_several(gm_model *model, const char *path, const gm
   char *index = NULL;
   uint64_t index_bytes = 0;
   bool is_folder = true;
-  gm_error why;
+  gm_error why = {.native_code = 0};
   gm_status status =
       gm__model_join(&model->services, path, split->stem, ".safetensors.index.json", &index, &index_bytes, err);
   if (status != GM_OK) return status;
   if (gm__input_is_folder(index, &is_folder, &why) == GM_OK && !is_folder) {
     status = open_sharded(model, index, err);
   } else {
-    status = gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_model_open",
+    status = gm__fail(err, GM_ERR_NOT_FOUND, why.native_code, "gm_model_open",
                       "%.200s: shard %u of %u, and the index of all, %.200s, is not beside it", path, split->number,
                       split->count, index + open_folder_length(index));
   }

@@ -67,6 +67,13 @@ static gm_status fit_read_model(fit_question *self, gm_error *err) {
   return status;
 }
 
+/* A folder without one model's weights may have a config.json. One with weights that cannot be read is in error. */
+static bool fit_may_be_config(const char *path, const gm_error *err) {
+  const bool has_none = err->status == GM_ERR_NOT_FOUND && !err->native_code;
+  if (fit_is_folder(path)) return has_none || err->status == GM_ERR_INVALID_ARGUMENT;
+  return fit_ends_with(path, ".json");
+}
+
 gm_status fit_open(fit_question *self, gm_error *err) {
   self->config.struct_size = sizeof self->config;
   if (fit_ends_with(self->path, "config.json")) return fit_load_config(self, err);
@@ -74,8 +81,7 @@ gm_status fit_open(fit_question *self, gm_error *err) {
   gm_status status = gm_model_open_header(NULL, self->path, &self->model, err);
   if (status == GM_OK) return fit_read_model(self, err);
   gm_error other = {.status = GM_OK};
-  bool may_be_config = fit_is_folder(self->path) || fit_ends_with(self->path, ".json");
-  if (may_be_config && fit_load_config(self, &other) == GM_OK) return GM_OK;
+  if (fit_may_be_config(self->path, err) && fit_load_config(self, &other) == GM_OK) return GM_OK;
   return status;
 }
 
