@@ -124,8 +124,8 @@ static uint64_t compute_cache_inputs(const gm__shape *shape, uint64_t cells, boo
 static uint64_t compute_index_inputs(const gm__shape *shape) {
   const uint64_t side = gm__shape_indexer(shape);
   if (!side) return 0;
-  return compute_padded(4 * side * side) + compute_padded(8 * shape->tokens) +
-         compute_padded(2 * shape->cells * shape->tokens);
+  const uint64_t rotation = shape->traits->index_unturned ? 0 : compute_padded(4 * side * side);
+  return rotation + compute_padded(8 * shape->tokens) + compute_padded(2 * shape->cells * shape->tokens);
 }
 
 /* Numbers of tokens, their positions, and which of them have logits. */
@@ -149,6 +149,7 @@ uint64_t gm__compute_host_inputs(const gm__shape *shape) {
   uint64_t row = compute_padded(compute_row(shape));
   bool adds_positions = shape->encoder_only || (shape->row && shape->row->added_positions);
   uint64_t bytes = (adds_positions ? 3 : 2) * row + compute_ids(shape);
+  if (shape->traits->tokens_alone) bytes -= row;
   /* The embeddings come late, into the place of inputs that are read by then. */
   if (shape->traits->adapters) bytes += 3 * compute_padded(4 * shape->tokens) - 2 * row;
   bytes += compute_padded(4 * shape->tokens * shape->layers * shape->layer_embedding);

@@ -115,6 +115,9 @@ static gm_status shape_check_config(const gm_model_config *config, gm_error *err
       {"vocab", config->vocab, 1, 1u << 26},
       {"layer_embedding", config->layer_embedding, 0, 1u << 16},
       {"indexer_block", config->indexer_block, 0, 1u << 20},
+      {"residual_streams", config->residual_streams, 0, 64},
+      {"residual_period", config->residual_period, 0, GM_MODEL_LAYERS_MAX},
+      {"expert_latent", config->expert_latent, 0, 1u << 20},
       {"kind_count", config->kind_count, 1, GM_LAYER_KINDS_MAX},
   };
   gm_status status = shape_check(bounds, sizeof bounds / sizeof *bounds, SHAPE_NO_KIND, err);
@@ -176,6 +179,9 @@ static void shape_take_model(gm__shape *shape, const gm_model_config *config, co
   shape->layers = config->layers;
   shape->vocab = config->vocab;
   shape->layer_embedding = config->layer_embedding ? config->layer_embedding : shape->traits->layer_embedding;
+  shape->residual_streams = config->residual_streams;
+  shape->residual_period = shape->traits->banked ? config->residual_period : 0;
+  shape->expert_latent = config->expert_latent;
   shape->encoder_only = config->encoder_only;
   shape->encoder_decoder = config->encoder_layers > 0;
   shape_take_layers(shape, config, &widest);

@@ -18,6 +18,9 @@ typedef struct gm__shape {
   bool has_dense_layers; /* beside those with experts */
   bool mla, encoder_only, encoder_decoder, recurrent;
   uint64_t layer_embedding;        /* width of what each layer embeds of its own */
+  uint64_t residual_streams;       /* which hyper-connections mix; 0: there are none */
+  uint64_t residual_period;        /* one of so many layers keeps the residual; 0: none does */
+  uint64_t expert_latent;          /* width that experts read and write; 0: the residual's */
   uint64_t widest_values;          /* of all layers: without flash attention engines keep as much for each */
   bool uncached;                   /* layers attend to the tokens at hand alone */
   bool mixes;                      /* layers that attend, and recurrent ones */

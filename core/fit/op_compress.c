@@ -26,7 +26,7 @@ static void compress_index_key(gm__op_walker *self, const compress_sizes *sizes,
   const uint64_t bytes = sizes->tokens * sizes->index;
   gm__op_tensor key = gm__op_read(self, bytes, gm__op_read(self, bytes, input, 0), 0);
   key = gm__op_read(self, bytes, key, self->positions);
-  key = gm__op_read(self, bytes, key, self->index.key_rotation);
+  if (self->index.key_rotation) key = gm__op_read(self, bytes, key, self->index.key_rotation);
   gm__op_read(self, 0, key, self->index.key_index);
 }
 
@@ -36,7 +36,7 @@ static gm__op_tensor compress_choose(gm__op_walker *self, const compress_sizes *
   const uint64_t bytes = sizes->tokens * sizes->index * sizes->heads / 2, factors = sizes->tokens * sizes->heads / 2;
   gm__op_tensor query = gm__op_read(self, bytes, low, 0);
   query = gm__op_read(self, bytes, query, self->positions);
-  query = gm__op_read(self, bytes, query, self->index.key_rotation);
+  if (self->index.key_rotation) query = gm__op_read(self, bytes, query, self->index.key_rotation);
   gm__op_tensor factor = gm__op_read(self, factors, gm__op_read(self, factors, input, 0), 0);
   gm__op_tensor scores = GM__OP(self, sizes->tokens * self->cache->cells, .reads = {query, factor, self->index.mask});
   gm__op_tensor chosen = gm__op_read(self, sizes->tokens * sizes->rows, scores, 0);
@@ -47,11 +47,11 @@ static gm__op_tensor compress_choose(gm__op_walker *self, const compress_sizes *
 static gm__op_tensor compress_mask(gm__op_walker *self, const compress_sizes *sizes, gm__op_tensor low,
                                    gm__op_tensor input) {
   const uint64_t bytes = self->cache->cells * self->shape->tokens * (self->shape->flash ? 2 : 4);
-  if (!sizes->index) return self->cache->mask;
+  if (!sizes->rows) return self->cache->mask;
   gm__op_tensor zeros = GM__OP(self, sizes->tokens * sizes->rows, .over = {self->zeros[self->layer]});
-  gm__op_tensor chosen = compress_choose(self, sizes, low, input);
+  if (sizes->index) self->rows = compress_choose(self, sizes, low, input);
   gm__op_tensor hidden = gm__op_read(self, bytes, self->cache->mask, 0);
-  gm__op_read(self, 0, zeros, chosen);
+  gm__op_read(self, 0, zeros, self->rows);
   return gm__op_read(self, bytes, hidden, self->cache->mask);
 }
 

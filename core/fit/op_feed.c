@@ -61,17 +61,20 @@ static gm__op_tensor feed_sum(gm__op_walker *self, gm__op_tensor down, uint64_t 
   return self->kind->experts_used > 2 ? GM__OP(self, bytes, .over = {sum}, .reads = {down}) : sum;
 }
 
+/* Experts may read and write narrower rows than those of the residual. */
 static gm__op_tensor feed_experts(gm__op_walker *self, gm__op_tensor input, uint64_t tokens) {
   gm__op_tensor weights = self->weights, chosen = self->chosen;
-  uint64_t used = self->kind->experts_used, bytes = 4 * self->width * used * tokens;
-  uint64_t row = self->row_bytes * tokens;
+  const uint64_t used = self->kind->experts_used, bytes = 4 * self->width * used * tokens;
+  const uint64_t latent = self->shape->expert_latent, row = latent ? 4 * latent * tokens : self->row_bytes * tokens;
+  if (latent) input = gm__op_read(self, row, input, 0);
   bool early = self->row->weights_first;
   if (early) input = feed_weighted(self, input, row * used, weights);
   gm__op_tensor inner = gm__op_read(self, bytes, input, chosen);
   if (!self->row->plain) inner = gm__op_read(self, bytes, inner, gm__op_read(self, bytes, input, chosen));
   gm__op_tensor down = gm__op_read(self, row * used, inner, chosen);
   if (!early) down = GM__OP(self, row * used, .over = {down}, .reads = {weights});
-  return feed_sum(self, down, row);
+  gm__op_tensor sum = feed_sum(self, down, row);
+  return latent ? gm__op_read(self, self->row_bytes * tokens, sum, 0) : sum;
 }
 
 /* Smaller experts over the result: as many as the large ones by two, and chosen by the same odds. */

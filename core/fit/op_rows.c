@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define ROWS_NO_INDEXERS "the operations of its indexers are not counted"
-
 static const gm__op_row op_rows[] = {
     {.architecture = "bert", .unordered = true, .plain = true},
     {.architecture = "gptj", .unordered = true, .plain = true},
@@ -15,7 +13,6 @@ static const gm__op_row op_rows[] = {
      .unordered = true,
      .unbounded = "the operations between its encoder and its decoder are not counted",
      .biased = true},
-    {.architecture = "hy_v4", .unordered = true, .unbounded = ROWS_NO_INDEXERS},
     {.architecture = "llama"},
     {.architecture = "deci"},
     {.architecture = "ernie4_5"},
@@ -163,6 +160,7 @@ static const gm__op_row op_rows[] = {
     {.architecture = "chameleon", .head_norm = true, .masked_logits = true},
     {.architecture = "ernie4_5-moe", .biased_choice = true, .shared_experts = true},
     {.architecture = "hy_v3", .head_norm = true, .outputs_normed = true, .biased_choice = true, .shared_experts = true},
+    {.architecture = "dflash", .tokens_alone = true, .head_norm = true, .no_choice = true, .windows = true},
     {.architecture = "smallthinker", .rope_windows = true, .router_first = true, .windows = true},
     {.architecture = "cogvlm", .fused_qkv = true, .no_choice = true},
     {.architecture = "mimo2", .biased_choice = true, .windows = true},
@@ -200,6 +198,14 @@ static const gm__op_row op_rows[] = {
      .raw_weights = true,
      .biased_choice = true,
      .shared_experts = true},
+    {.architecture = "hy_v4",
+     .loose = true,
+     .compressed = true,
+     .index_unturned = true,
+     .gate = GM__OP_GATE_WIDE,
+     .raw_weights = true,
+     .biased_choice = true,
+     .shared_experts = true},
     {.architecture = "dots3note",
      .loose = true,
      .compressed = true,
@@ -214,6 +220,16 @@ static const gm__op_row op_rows[] = {
      .compressed = true,
      .no_positions = true,
      .mixer = GM__OP_MIXER_KDA,
+     .biased_choice = true,
+     .shared_experts = true},
+    {.architecture = "kimi-k3",
+     .loose = true,
+     .banked = true,
+     .compressed = true,
+     .no_positions = true,
+     .gate = GM__OP_GATE_WIDE,
+     .mixer = GM__OP_MIXER_KDA,
+     .outputs_at_end = true,
      .biased_choice = true,
      .shared_experts = true},
     {.architecture = "bailingmoe3",

@@ -43,6 +43,9 @@ typedef struct gm__op_row {
   bool compressed;    /* its order is that of models with compressed keys and values */
   uint16_t layer_embedding; /* width of what each layer embeds, where files do not say it */
   uint8_t streams;          /* of the residual, which each layer predicts and corrects; 0: one */
+  bool banked;              /* some layers keep the residual, which later ones look back at */
+  bool tokens_alone;        /* it never gets embeddings in place of tokens */
+  bool index_unturned;      /* indexers do not rotate what they keep */
   bool single;              /* a layer is attention, recurrence or a feed-forward layer alone */
   bool unordered;           /* the order of its operations is not known: only the traits below count */
   const char *unbounded;    /* why no formula bounds its compute buffers; NULL: one does */

@@ -29,7 +29,7 @@ static void walk_zeros(gm__op_walker *self) {
   for (uint64_t layer = 0; layer < shape->layers; layer++) {
     const gm_layer_kind *kind = gm__shape_layer(shape, layer);
     const uint64_t rows = gm__min(kind->indexer_top, shape->cells);
-    if (kind->indexer_size && kind->flags & GM_LAYER_COMPRESSED)
+    if (rows && kind->flags & GM_LAYER_COMPRESSED)
       self->zeros[layer] = gm__op_read(self, 4 * rows * shape->tokens, 0, 0);
   }
 }
@@ -39,7 +39,7 @@ static void walk_index_inputs(gm__op_walker *self) {
   const gm__shape *shape = self->shape;
   const uint64_t side = gm__shape_indexer(shape);
   if (!side) return;
-  self->index.key_rotation = gm__op_read(self, 4 * side * side, 0, 0);
+  if (!self->row->index_unturned) self->index.key_rotation = gm__op_read(self, 4 * side * side, 0, 0);
   self->index.key_index = gm__op_read(self, 8 * shape->tokens, 0, 0);
   self->index.mask = gm__op_read(self, 2 * shape->cells * shape->tokens, 0, 0); /* in f16 always */
 }
@@ -274,6 +274,33 @@ static void walk_streams(gm__op_walker *self) {
   walk_streams_end_layer(self, corrected);
 }
 
+/* Streams of the residual that hyper-connections mix. */
+static void walk_hyper(gm__op_walker *self) {
+  const uint64_t row = self->row_bytes * self->shape->tokens;
+  gm__op_tensor normed = walk_norm(self, gm__op_hyper_mix(self, self->shape->tokens, 2), row);
+  gm__op_tensor result = gm__op_attend(self, normed), copy = gm__op_hyper_copy(self);
+  gm__op_hyper_spread(self, copy, gm__op_project(self, result, normed));
+  normed = walk_norm(self, gm__op_hyper_mix(self, self->shape->tokens, 2), row);
+  const bool late = !(self->kind->flags & GM_LAYER_EXPERTS);
+  copy = late ? gm__op_hyper_copy(self) : 0;
+  result = gm__op_feed(self, normed, self->shape->tokens);
+  gm__op_hyper_spread(self, late ? copy : gm__op_hyper_copy(self), result);
+}
+
+/* A residual that some layers keep, and start anew. */
+static void walk_banked(gm__op_walker *self) {
+  const uint64_t row = self->row_bytes * self->shape->tokens;
+  gm__op_tensor mix = gm__op_bank_mix(self, self->residual);
+  const bool starts = gm__op_bank_keep(self);
+  gm__op_tensor normed = walk_norm(self, mix, row);
+  gm__op_tensor result = walk_mix(self, normed);
+  result = walk_mixed(self, result, normed);
+  self->residual = starts ? result : GM__OP(self, row, .over = {self->residual, result});
+  normed = walk_norm(self, gm__op_bank_mix(self, self->residual), row);
+  result = gm__op_feed(self, normed, self->shape->tokens);
+  self->residual = GM__OP(self, row, .over = {self->residual, result});
+}
+
 /* A layer of one part. */
 static void walk_single(gm__op_walker *self, bool reduces) {
   const bool mixes = self->kind->flags & (GM_LAYER_ATTENDS | GM_LAYER_SHARES | GM_LAYER_RECURRENT);
@@ -335,17 +362,30 @@ static void walk_streams_merge(gm__op_walker *self) {
   self->residual = gm__op_read(self, row, self->residual, rest);
 }
 
+/* The streams of the wanted tokens become one. */
+static void walk_hyper_end(gm__op_walker *self) {
+  const uint64_t all = self->row_bytes * self->shape->outputs * self->shape->residual_streams;
+  self->residual = gm__op_read(self, all, self->residual, self->wanted);
+  self->residual = gm__op_hyper_mix(self, self->shape->outputs, 1);
+}
+
 static void walk_layers(gm__op_walker *self) {
   const gm__shape *shape = self->shape;
   const gm__op_row *row = self->row;
   if (row->streams) walk_streams_begin(self);
+  if (shape->residual_streams) gm__op_hyper_begin(self);
   if (walk_gathers_first(self)) gm__op_gather(self, 0);
   const uint64_t layers = gm__shape_walked(shape) - (row->adapters ? 1 : 0);
   for (uint64_t layer = 0; layer < layers; layer++) {
-    const bool reduces = layer + 1 == layers && !row->outputs_at_end && !row->outputs_normed && !row->no_choice;
+    const bool late = row->outputs_at_end || row->outputs_normed || row->no_choice || shape->residual_streams;
+    const bool reduces = layer + 1 == layers && !late;
     walk_take_layer(self, layer);
     if (row->streams) {
       walk_streams(self);
+    } else if (shape->residual_streams) {
+      walk_hyper(self);
+    } else if (shape->residual_period) {
+      walk_banked(self);
     } else if (row->parallel) {
       walk_parallel(self, reduces);
     } else if (row->single) {
@@ -361,6 +401,8 @@ static void walk_outputs(gm__op_walker *self) {
   const gm__op_row *row = self->row;
   const uint64_t tokens = row->outputs_normed ? shape->tokens : shape->outputs;
   if (row->streams) walk_streams_merge(self);
+  if (shape->residual_streams) walk_hyper_end(self);
+  if (shape->residual_period) self->residual = gm__op_bank_mix(self, self->residual);
   gm__op_tensor last = self->residual;
   if (row->outputs_at_end) self->residual = walk_wanted_rows(self, last);
   gm__op_tensor normed = walk_norm(self, self->residual, self->row_bytes * tokens), rows = normed;

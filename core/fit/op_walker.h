@@ -42,6 +42,10 @@ typedef struct gm__op_walker {
   gm__op_tensor normed;                                       /* what the projections of attention read */
   gm__op_tensor routed, adapters;                             /* what chooses adapters, and their numbers */
   gm__op_tensor chosen, weights;                              /* experts: their numbers, and what they count */
+  gm__op_tensor rows;                                         /* what the last indexer has chosen */
+  gm__op_tensor connections;                                  /* hyper-connections: what the residual's streams count */
+  gm__op_tensor bank, kept; /* of the residual: what earlier layers have kept, and what the last one has */
+  uint64_t bank_count;
 } gm__op_walker;
 
 #define GM__OP(self, bytes, ...) gm__op_add(&(self)->ops, (bytes), (gm__op_operands){__VA_ARGS__})
@@ -79,6 +83,26 @@ gm__op_tensor gm__op_multiply(gm__op_walker *self, gm__op_tensor made, gm__op_te
 
 /* The gate on that result, and its projection. */
 gm__op_tensor gm__op_project(gm__op_walker *self, gm__op_tensor result, gm__op_tensor input);
+
+/* ---- hyper-connections ---- */
+
+/* All streams of the residual, from the embeddings. */
+void gm__op_hyper_begin(gm__op_walker *self);
+
+/* The mix of all streams that a part of a layer reads. It has `factors` numbers for each stream and token. */
+gm__op_tensor gm__op_hyper_mix(gm__op_walker *self, uint64_t tokens, uint64_t factors);
+
+/* What a part has made goes into each stream of a copy of the residual. The copy is made before the part's end. */
+gm__op_tensor gm__op_hyper_copy(gm__op_walker *self);
+void gm__op_hyper_spread(gm__op_walker *self, gm__op_tensor copy, gm__op_tensor result);
+
+/* ---- a residual with checkpoints ---- */
+
+/* The mix of the residual and of what was kept of it; the residual itself where nothing was. */
+gm__op_tensor gm__op_bank_mix(gm__op_walker *self, gm__op_tensor residual);
+
+/* Whether the layer keeps the residual as it comes in. */
+bool gm__op_bank_keep(gm__op_walker *self);
 
 /* ---- recurrence ---- */
 

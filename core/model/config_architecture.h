@@ -44,6 +44,7 @@ typedef struct gm__architecture {
   uint32_t cached_layers; /* so many layers keep keys and values, and the others share them; 0: all that attend */
   bool never_compressed;  /* engines keep full heads whatever ranks are stated */
   bool encoder_only, encoder_decoder, recurrent;
+  bool streams;            /* hyper-connections mix several streams of its residual */
   bool router;             /* one more layer has the keys and values of a single head, and nothing else */
   bool cached;             /* an encoder for which engines keep a cache all the same */
   bool uncached;           /* a decoder for which engines keep none */

@@ -62,6 +62,10 @@ static const char *const gguf_keys[GM__DIM_FIELDS] = {
     [GM__DIM_WINDOW_MLA_HEAD_SIZE] = "attention.key_length_mla_swa",
     [GM__DIM_WINDOW_MLA_VALUE_SIZE] = "attention.value_length_mla_swa",
     [GM__DIM_INDEXER_BLOCK] = "attention.indexer.block_size",
+    [GM__DIM_STREAMS] = "hyper_connection.count",
+    [GM__DIM_RESIDUAL_PERIOD] = "attn_res.block_size",
+    [GM__DIM_EXPERT_LATENT] = "expert_latent_length",
+    [GM__DIM_MOE_LATENT] = "moe_latent_size",
 };
 
 /* Behind "ARCHITECTURE.", by list; NULL where GGUF has no key. */

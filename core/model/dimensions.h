@@ -70,7 +70,11 @@ typedef enum gm__dimension {
   GM__DIM_WINDOW_KV_RANK, /* compressed layers with a window; likewise below */
   GM__DIM_WINDOW_MLA_HEAD_SIZE,
   GM__DIM_WINDOW_MLA_VALUE_SIZE,
-  GM__DIM_INDEXER_BLOCK, /* ... which it chooses so many at a time */
+  GM__DIM_INDEXER_BLOCK,   /* ... which it chooses so many at a time */
+  GM__DIM_STREAMS,         /* of the residual, which hyper-connections mix */
+  GM__DIM_RESIDUAL_PERIOD, /* one of so many layers keeps the residual */
+  GM__DIM_EXPERT_LATENT,   /* width that experts read and write; two keys have it */
+  GM__DIM_MOE_LATENT,
   GM__DIM_FIELDS
 } gm__dimension;
 

@@ -134,6 +134,9 @@ gm_status gm__dimensions_finish(const gm__dimensions *config, const gm__dimensio
                            .context = value[GM__DIM_CONTEXT],
                            .layer_embedding = value[GM__DIM_PER_LAYER],
                            .indexer_block = value[GM__DIM_INDEXER_BLOCK],
+                           .residual_streams = value[GM__DIM_STREAMS],
+                           .residual_period = value[GM__DIM_RESIDUAL_PERIOD],
+                           .expert_latent = gm__max(value[GM__DIM_EXPERT_LATENT], value[GM__DIM_MOE_LATENT]),
                            .weight_type = config->weight_type,
                            .matrix_bits = config->matrix_bits,
                            .experts_quantised = config->experts_quantised};

@@ -114,6 +114,12 @@ static bool layers_has_indexer(const layers_reader *reader, uint64_t layer) {
   return true;
 }
 
+/* A layer of a list of indexers that has none reads what the one before it has chosen. */
+static bool layers_shares_indexer(const layers_reader *reader, const gm_layer_kind *kind) {
+  return reader->architecture->indexer == GM__INDEXER_LISTED && kind->window == 0 &&
+         reader->stated->value[GM__DIM_INDEXER_SIZE] > 0;
+}
+
 /* A window layer's own numbers, where the file says them. */
 static uint64_t layers_own(const layers_reader *reader, const gm_layer_kind *kind, gm__dimension field,
                            uint64_t otherwise) {
@@ -142,7 +148,9 @@ static void layers_attention(const layers_reader *reader, uint64_t layer, gm_lay
   kind->key_size = layers_small(layers_own(reader, kind, GM__DIM_WINDOW_KEY_SIZE, sizes->head_size));
   kind->value_size = layers_small(layers_own(reader, kind, GM__DIM_WINDOW_VALUE_SIZE, sizes->value_head_size));
   if (layers_has_indexer(reader, layer)) kind->indexer_size = layers_small(stated->value[GM__DIM_INDEXER_SIZE]);
-  if (kind->indexer_size) kind->indexer_top = layers_small(stated->value[GM__DIM_INDEXER_TOP]);
+  if (kind->indexer_size || layers_shares_indexer(reader, kind)) {
+    kind->indexer_top = layers_small(stated->value[GM__DIM_INDEXER_TOP]);
+  }
   const bool indexes_values = kind->indexer_size && reader->architecture->indexer == GM__INDEXER_SPARSE;
   kind->indexer_value_size = indexes_values ? kind->value_size : 0;
   if (sizes->kv_lora_rank > 0) layers_compress(reader, kind);
@@ -216,7 +224,10 @@ static gm_layer_kind layers_router(const gm__layer_sizes *sizes) {
 /* ---- all layers ---- */
 
 void gm__layers_doubt(gm_model_config *config) {
-  const char *why = gm__architecture_find(config->architecture)->unsure;
+  const gm__architecture *architecture = gm__architecture_find(config->architecture);
+  const char *why = architecture->unsure;
+  if (!why && config->residual_streams && !architecture->streams)
+    why = "streams of its residual, which gm does not count";
   for (uint32_t i = 0; i < config->kind_count && !why; i++) {
     const gm_layer_kind *kind = &config->kinds[i];
     const bool sized = kind->conv_elements > 0 || kind->state_elements > 0;

@@ -33,7 +33,7 @@ typedef struct gm_layer_kind {
   uint32_t indexer_value_size;      /* elements that the indexer keeps beside them, in the type of values */
   uint32_t experts, experts_used;   /* all of its experts, and those that one token passes */
   uint32_t conv_kernel, state_size; /* recurrent: taps of the convolution, and width of the state */
-  uint32_t indexer_top;             /* positions that an indexer chooses; 0: not stated */
+  uint32_t indexer_top;             /* positions that its indexer chooses, or an earlier layer's; 0: not stated */
   uint64_t inner_size;              /* recurrent: width between its projections */
   uint64_t window;                  /* positions that it sees; 0: all */
   uint64_t intermediate;            /* width of the feed-forward part that has no experts; 0: there is none */
@@ -78,6 +78,9 @@ typedef struct gm_model_config {
   gm_layer_kind kinds[GM_LAYER_KINDS_MAX]; /* each kind of layer once */
   uint8_t kind_of[GM_MODEL_LAYERS_MAX];    /* of each layer, its place in `kinds` */
   uint64_t indexer_block;                  /* positions that an indexer chooses together; 0: not stated */
+  uint64_t residual_streams;               /* of the residual, which hyper-connections mix; 0: not stated */
+  uint64_t residual_period;                /* one of so many layers keeps the residual for later ones; 0: not stated */
+  uint64_t expert_latent;                  /* width that experts read and write; 0: the width of the residual */
 } gm_model_config;
 
 /* Reads the dimensions of an open model: of GGUF from its metadata, of safetensors from the config.json in its folder.

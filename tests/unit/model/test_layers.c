@@ -376,7 +376,29 @@ static void test_which_layers_have_an_indexer(void **state) {
       const gm_layer_kind *kind = gm__layer_at(&config, layer);
       assert_int_equal(kind->indexer_size, wanted[i][layer]);
       assert_int_equal(kind->indexer_value_size, i == 2 && layer > 0 ? HIDDEN / HEADS : 0);
+      /* A layer of the list without an indexer reads what the one before it has chosen. */
+      const bool chooses = i == 1 || kind->indexer_size > 0;
+      assert_int_equal(kind->indexer_top, chooses ? 64 : 0);
     }
+  }
+}
+
+/* Streams of the residual, its checkpoints and narrow experts are facts of the model. Streams of a residual that
+ * engines do not mix so end the answer. */
+static void test_what_the_residual_is_made_of(void **state) {
+  (void)state;
+  static const char *const names[] = {"hy_v4", "dflash"};
+  for (int i = 0; i < 2; i++) {
+    scene self;
+    scene_begin(&self, names[i], 2, 3);
+    scene_number(&self, "hyper_connection.count", 4);
+    scene_number(&self, "attn_res.block_size", 12);
+    scene_number(&self, i ? "expert_latent_length" : "moe_latent_size", 24);
+    const gm_model_config config = scene_config(&self);
+    assert_int_equal(config.residual_streams, 4);
+    assert_int_equal(config.residual_period, 12);
+    assert_int_equal(config.expert_latent, 24);
+    assert_int_equal(strstr(config.unsure, "streams") != NULL, i);
   }
 }
 
@@ -411,7 +433,7 @@ static void test_keys_that_gm_does_not_know(void **state) {
 
 static void test_an_architecture_that_gm_does_not_know(void **state) {
   (void)state;
-  static const char *const names[] = {"brand_new", "deepseek4", "kimi-k3"};
+  static const char *const names[] = {"brand_new", "deepseek4", "glm5-next"};
   for (int i = 0; i < 3; i++) {
     scene self;
     scene_begin(&self, names[i], 2, 0);
@@ -463,6 +485,7 @@ int main(void) {
       cmocka_unit_test(test_windows_of_some_sizes_alone),
       cmocka_unit_test(test_layers_that_only_feed),
       cmocka_unit_test(test_which_layers_have_an_indexer),
+      cmocka_unit_test(test_what_the_residual_is_made_of),
       cmocka_unit_test(test_keys_that_gm_does_not_know),
       cmocka_unit_test(test_an_architecture_that_gm_does_not_know),
       cmocka_unit_test(test_experts_as_wide_as_their_tensor),
