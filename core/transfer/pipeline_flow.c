@@ -6,7 +6,8 @@
 #include "core/transfer/pipeline.h"
 #include "gm/copy.h"
 
-static const char *const flow_stages[] = {"", "read", "up", "step", "down", "write", "in_codec", "out_codec"};
+static const char *const flow_stages[] = {"",      "read",     "up",        "step",    "down",
+                                          "write", "in_codec", "out_codec", "prefetch"};
 
 static double flow_seconds(uint64_t since) { return (double)(gm__now_ns() - since) / 1e9; }
 
@@ -204,6 +205,22 @@ static gm_status flow_mark(gm_stream *stream, gm_point *out, gm_error *err) {
   return stream ? gm_stream_record(stream, out, err) : GM_OK;
 }
 
+/* What the step needs of managed memory comes before the piece, in the same order. */
+static gm_status flow_prefetch(gm_pipeline *pipeline, gm_error *err) {
+  gm_managed_range range = {NULL, 0, 0};
+  gm_point point = {0};
+  if (!pipeline->params.needs) return GM_OK;
+  gm_status status = pipeline->params.needs(pipeline->params.user, pipeline->sent, &range);
+  if (status != GM_OK) return gm__fail(err, status, 0, "needs", "the program failed");
+  if (!range.managed || !range.bytes) return GM_OK;
+  status = gm_managed_prefetch(range.managed, GM_MANAGED_ON_DEVICE, range.offset, range.bytes, pipeline->up,
+                               pipeline->up ? &point : NULL, err);
+  if (status != GM_OK) return status;
+  gm_point_release(pipeline->device, &point);
+  pipeline->stats.prefetched_bytes += range.bytes;
+  return GM_OK;
+}
+
 /* The slot's bytes go into the lane once its last step has read the bytes before. */
 static gm_status flow_up(gm_pipeline *pipeline, gm__pipeline_lane *lane, gm__ring_slot *slot, uint64_t bytes,
                          gm_error *err) {
@@ -275,8 +292,14 @@ static gm_status flow_pass(gm_pipeline *pipeline, gm__pipeline_lane *lane, gm__r
                            .in = lane->in,
                            .out = lane->out,
                            .stream = pipeline->step};
+  *stage = GM_STAGE_PREFETCH;
+  gm_status status = flow_prefetch(pipeline, err);
+  if (status != GM_OK) {
+    gm__ring_give(pipeline->ring, slot, NULL);
+    return status;
+  }
   *stage = GM_STAGE_UP;
-  gm_status status = flow_up(pipeline, lane, slot, bytes, err);
+  status = flow_up(pipeline, lane, slot, bytes, err);
   if (status != GM_OK) return status;
   *stage = GM_STAGE_STEP;
   status = flow_step(pipeline, lane, &item, err);

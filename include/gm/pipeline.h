@@ -14,6 +14,7 @@
 
 #include "gm/codec.h"
 #include "gm/file.h"
+#include "gm/managed.h"
 #include "gm/pool.h"
 #include "gm/request.h"
 
@@ -42,6 +43,12 @@ typedef struct gm_pipeline_file {
   uint64_t bytes;  /* `from`: how many; 0: up to the file's end. `to`: the most; 0: without limit */
 } gm_pipeline_file;
 
+/* A part of managed memory. Never grows. */
+typedef struct gm_managed_range {
+  gm_managed *managed; /* NULL: none */
+  uint64_t offset, bytes;
+} gm_managed_range;
+
 /* How a pipeline is made. Zero-initialised with struct_size, item_bytes, in_pool and step set, it is valid. */
 typedef struct gm_pipeline_params {
   uint32_t struct_size;
@@ -63,7 +70,7 @@ typedef struct gm_pipeline_params {
   /* Takes the output of one piece, in order. `host` is valid until it returns. With out_bytes there
    * must be a `sink` or a `to`. */
   gm_status (*sink)(void *user, const void *host, uint64_t bytes, uint64_t index);
-  void *user; /* of the three callbacks. They must not throw, nor call this pipeline but for gm_pipeline_cancel */
+  void *user; /* of all callbacks. They must not throw, nor call this pipeline but for gm_pipeline_cancel */
 
   /* Codecs, borrowed until the pipeline is destroyed. They run on the thread of the callbacks. `in_codec` changes what
    * `source` gave or the program pushed, into a slot; its result goes up. `out_codec` changes what came down; its
@@ -80,6 +87,12 @@ typedef struct gm_pipeline_params {
    */
   gm_pipeline_file from; /* in place of `source` */
   gm_pipeline_file to;   /* in place of `sink` */
+
+  /* Managed memory that the step of a piece uses: a part of weights that are larger than the device, say. *range is all
+   * zero before the call, and stays so where the piece uses none. gm prefetches it to the device before the piece goes
+   * up, beside the steps of earlier pieces. What the step submits to item->stream follows that. NULL: no piece uses
+   * any. */
+  gm_status (*needs)(void *user, uint64_t index, gm_managed_range *range);
 } gm_pipeline_params;
 
 typedef enum gm_pipeline_stage {
@@ -89,31 +102,33 @@ typedef enum gm_pipeline_stage {
   GM_STAGE_STEP = 3,
   GM_STAGE_DOWN = 4,
   GM_STAGE_WRITE = 5,
-  GM_STAGE_IN_CODEC = 6, /* between READ and UP */
-  GM_STAGE_OUT_CODEC = 7 /* between DOWN and WRITE */
+  GM_STAGE_IN_CODEC = 6,  /* between READ and UP */
+  GM_STAGE_OUT_CODEC = 7, /* between DOWN and WRITE */
+  GM_STAGE_PREFETCH = 8   /* of `needs`; before UP */
 } gm_pipeline_stage;
 
 /* What a pipeline did since it was made. Times are seconds of the calling thread, by the system's steady clock. */
 typedef struct gm_pipeline_stats {
   uint32_t struct_size;
-  gm_status status;         /* of the first failure; GM_OK: there was none */
-  gm_pipeline_stage failed; /* its stage; NONE without a failure, and for a cancelled pipeline */
-  uint32_t depth;           /* pieces that may be on the device at a time, now */
-  uint64_t failed_item;     /* the piece of the first failure */
-  uint64_t items;           /* pieces that went through all stages */
-  uint64_t up_bytes;        /* that were submitted to go up */
-  uint64_t down_bytes;      /* that came down, of pieces that were written */
-  uint64_t host_bytes;      /* of the slots, and of the room that codecs need beside them */
-  double read;              /* in `source`, in reads of `from`, and in copies of gm_pipeline_push */
-  double step;              /* in `step` */
-  double write;             /* in `sink`, and in writes of `to` */
-  double stalled;           /* waiting for a slot, or for a piece to come down */
-  double seconds;           /* in calls of this pipeline, whole */
-  char why[256];            /* why the slots are fewer, or not page-locked; "": they are as wanted */
-  uint64_t read_bytes;      /* that `source` or `from` gave, or the program pushed: before in_codec */
-  uint64_t written_bytes;   /* that `sink` or `to` took: after out_codec */
-  double in_codec;          /* in in_codec */
-  double out_codec;         /* in out_codec */
+  gm_status status;          /* of the first failure; GM_OK: there was none */
+  gm_pipeline_stage failed;  /* its stage; NONE without a failure, and for a cancelled pipeline */
+  uint32_t depth;            /* pieces that may be on the device at a time, now */
+  uint64_t failed_item;      /* the piece of the first failure */
+  uint64_t items;            /* pieces that went through all stages */
+  uint64_t up_bytes;         /* that were submitted to go up */
+  uint64_t down_bytes;       /* that came down, of pieces that were written */
+  uint64_t host_bytes;       /* of the slots, and of the room that codecs need beside them */
+  double read;               /* in `source`, in reads of `from`, and in copies of gm_pipeline_push */
+  double step;               /* in `step` */
+  double write;              /* in `sink`, and in writes of `to` */
+  double stalled;            /* waiting for a slot, or for a piece to come down */
+  double seconds;            /* in calls of this pipeline, whole */
+  char why[256];             /* why the slots are fewer, or not page-locked; "": they are as wanted */
+  uint64_t read_bytes;       /* that `source` or `from` gave, or the program pushed: before in_codec */
+  uint64_t written_bytes;    /* that `sink` or `to` took: after out_codec */
+  double in_codec;           /* in in_codec */
+  double out_codec;          /* in out_codec */
+  uint64_t prefetched_bytes; /* that `needs` named */
 } gm_pipeline_stats;
 
 /* Makes a pipeline: its blocks, its streams, and a ring that is empty until the first piece. The caller destroys *out.

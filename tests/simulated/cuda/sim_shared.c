@@ -5,6 +5,7 @@
 #include "tests/simulated/cuda/sim_call.h"
 #include "tests/simulated/cuda/sim_context.h"
 #include "tests/simulated/cuda/sim_device.h"
+#include "tests/simulated/cuda/sim_link.h"
 #include "tests/simulated/cuda/sim_stream.h"
 
 CUresult sim_shared_destroy(sim_range *range) {
@@ -51,13 +52,33 @@ static CUmemLocation shared_place_of(CUdevice device) {
   return (CUmemLocation){.type = type, .id = device};
 }
 
+/* With a link model the bytes cross the link, each time; they are where they are. */
+static gm__link_op shared_link(const sim_queue *queue, CUdeviceptr at, size_t bytes, CUmemLocation place) {
+  const bool up = place.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  const uint32_t device = (uint32_t)(up ? place.id : queue->device);
+  gm__link_entry entry = {.kind = up ? GM__LINK_H2D : GM__LINK_D2H, .device = device, .peer = device, .bytes = bytes};
+  *(up ? &entry.to : &entry.from) = at;
+  return sim_link_is_on() ? (gm__link_op){.entry = entry} : (gm__link_op){0};
+}
+
+/* It takes its time, even where nothing is before it. */
+static CUresult shared_arrive(sim_op *op, sim_queue *queue) {
+  (void)op, (void)queue;
+  return CUDA_SUCCESS;
+}
+
 /* Nothing moves, yet it takes its place in the stream. */
 static CUresult shared_prefetch(CUdeviceptr at, size_t bytes, CUmemLocation place, unsigned flags, CUstream stream) {
   if (!shared_has(at, bytes) || flags) return CUDA_ERROR_INVALID_VALUE;
   if (!shared_place_ok(place)) return CUDA_ERROR_INVALID_DEVICE;
   sim_queue *queue = NULL;
   CUresult result = sim_stream_queue(stream, &queue);
-  return result ? result : sim_queue_add(queue, sim_op_create(sizeof(sim_op)));
+  if (result) return result;
+  sim_op *op = sim_op_create(sizeof *op);
+  if (!op) return CUDA_ERROR_OUT_OF_MEMORY;
+  op->link = shared_link(queue, at, bytes, place);
+  if (sim_link_is_on()) op->run = shared_arrive;
+  return sim_queue_add(queue, op);
 }
 
 CUresult cuMemPrefetchAsync(CUdeviceptr at, size_t bytes, CUdevice device, CUstream stream) {
