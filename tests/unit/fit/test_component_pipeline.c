@@ -106,6 +106,8 @@ static void test_a_missing_part_is_named(void **state) {
   snprintf(path, sizeof path, "%s/text_encoder_2", folder.path);
   assert_int_equal(remove(path), 0);
   refused(GM_ERR_NOT_FOUND, "component text_encoder_2: ");
+  put("model_index.json", "{\"a\": [\"d\", \"A\"]}"); /* one letter is a name */
+  refused(GM_ERR_NOT_FOUND, "component a: ");
 }
 
 static void test_a_broken_part_is_named(void **state) {

@@ -157,6 +157,7 @@ static void test_a_file_holds_several_components(void **state) {
   assert_int_equal(got.items[0].weight_bytes, 2 * (3072 * 64 + 3072 * 768 + 7 * 3072 * 3072 + 128));
   assert_int_equal(got.items[4].compute.standing, GM_STANDING_EXACT); /* rows of numbers compute nothing */
   assert_int_equal(got.items[4].compute.range.bytes, 0);
+  assert_int_equal(got.items[4].compute.range.low, 0);
 }
 
 /* A denoiser that is much like FLUX.1, and is not, has exact weights and an unknown buffer. */
@@ -242,6 +243,21 @@ static void test_gguf_of_another_denoiser_is_unknown(void **state) {
   assert_int_equal(got.items[0].kind, GM_COMPONENT_DENOISER);
   assert_int_equal(got.items[0].weight_bytes, 64 * 32 * 4);
   assert_int_equal(got.items[0].compute.standing, GM_STANDING_UNKNOWN);
+}
+
+/* An architecture that is a number is nobody's. */
+static void test_gguf_without_a_name_has_no_components(void **state) {
+  (void)state;
+  gguf_bytes file;
+  gm_model *model = NULL;
+  answer got = {.count = 9};
+  gguf_bytes_begin(&file, 3, 1, 1);
+  gguf_bytes_u32(&file, "general.architecture", 7);
+  gguf_bytes_tensor(&file, "img_in.weight", 0, 0, 2, (uint64_t)64, (uint64_t)32);
+  gguf_open(&file, &model);
+  assert_int_equal(gm_estimate_components(model, NULL, got.items, GM_COMPONENTS_MAX, &got.count, NULL), GM_OK);
+  gm_model_close(model);
+  assert_int_equal(got.count, 0);
 }
 
 /* ---- settings ---- */
@@ -381,6 +397,7 @@ int main(void) {
                                      cmocka_unit_test(test_other_models_have_no_components),
                                      cmocka_unit_test(test_gguf_is_read_as_safetensors_are),
                                      cmocka_unit_test(test_gguf_of_another_denoiser_is_unknown),
+                                     cmocka_unit_test(test_gguf_without_a_name_has_no_components),
                                      cmocka_unit_test(test_settings_change_the_buffer),
                                      cmocka_unit_test(test_sizes_are_rounded_up),
                                      cmocka_unit_test(test_bad_arguments_are_refused),

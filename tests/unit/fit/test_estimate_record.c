@@ -160,6 +160,7 @@ static const struct {
      "kda.head_dim=128 wkv.head_size=64 token_shift_count=3 shortconv.l_cache=3 ssm.conv_kernel=4 "
      "attention.head_count_kv=4,0,0 attention.kv_lora_rank=512 attention.key_length_mla=192 "
      "attention.value_length_mla=128 rope.dimension_count=64"},
+    {"all_blocks", "attention.indexer.key_length=64 attention.indexer.top_k=16 attention.indexer.block_size=64"},
     {"thirty_two", "block_count=32"},
     {"sixty_four", "block_count=64 attention.sliding_window=1024"},
     {"stacks", "decoder_block_count=6 attention.causal=false context_length=512"},
