@@ -224,6 +224,20 @@ static void test_a_write_after_free(void **state) {
   guard_close(&b);
 }
 
+/* The last 32 freed blocks, as docs/debugging.md says. */
+static void test_how_many_are_held_back(void **state) {
+  (void)state;
+  guard_bench b;
+  const gm_pool_params params = {.struct_size = sizeof params, .debug = GM_DEBUG_CHECK_FREED};
+  guard_open(&b, &params);
+  for (uint64_t freed = 1; freed <= 40; freed++) {
+    gm_block block = guard_take(&b, 1000, NULL);
+    assert_int_equal(gm_free(b.pool.pool, &block, NULL), GM_OK);
+    assert_int_equal(pool_bench_stats(&b.pool).requested_bytes, 1000 * (freed < 32 ? freed : 32));
+  }
+  guard_close(&b);
+}
+
 /* What is held back is memory all the same, when there is no other. */
 static void test_memory_that_is_held_back(void **state) {
   (void)state;
@@ -441,6 +455,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_a_check_of_what_is_out),
       cmocka_unit_test(test_patterns),
       cmocka_unit_test(test_a_write_after_free),
+      cmocka_unit_test(test_how_many_are_held_back),
       cmocka_unit_test(test_memory_that_is_held_back),
       cmocka_unit_test(test_several_threads),
       cmocka_unit_test(test_of_two_frees_one_counts),
