@@ -46,14 +46,16 @@ static void transfer_leave_ring(gm_transfer *t) {
   t->ring = NULL;
 }
 
-/* The driver goes. Everybody sees what it did. */
+/* The driver goes. Everybody sees what it did. Nobody knows a transfer that is just being started, unless it has joined
+ * the ring. */
 static void transfer_hand_on(gm_transfer *t, bool ends) {
-  const bool asked = ends || !t->fresh; /* nobody knows a transfer that is just being started */
-  if (!t->ended && asked) gm__transfer_times(t, ends && t->end_ns ? t->end_ns : gm__now_ns());
-  gm__mutex_lock(&t->lock);
+  const bool alone = t->fresh && !t->ring;
+  if (!t->ended && (ends || !t->fresh)) gm__transfer_times(t, ends && t->end_ns ? t->end_ns : gm__now_ns());
+  if (!alone) gm__mutex_lock(&t->lock);
   t->ended = t->ended || ends;
   memcpy(&t->shown, &t->stats, sizeof t->shown);
   t->driven = false;
+  if (alone) return;
   gm__cond_broadcast(&t->moved);
   gm__mutex_unlock(&t->lock);
 }

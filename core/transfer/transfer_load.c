@@ -197,7 +197,7 @@ static gm_status load_submit(gm_transfer *t, gm__transfer_load *load) {
       load_fail(t, i, at, &why);
       break;
     }
-    gm_point_release(t->device, &load->point);
+    if (load->point.stream) gm_point_release(t->device, &load->point);
     load->point = point;
     load_count(t, copy, bytes);
     place += gm__round_up(bytes, LOAD_ALIGN);
