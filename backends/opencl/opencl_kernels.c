@@ -4,19 +4,21 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/saturate.h"
 
 /* Invariants: one thread moves `state` from NONE to BUSY. It writes `program` and `copy` before it sets READY. REFUSED
  * stays. A thread that finds BUSY does not wait: it goes without the kernel. The arguments of a kernel belong to it, so
  * `lock` is held from the first one until the kernel is enqueued. */
 
 enum { KERNELS_NONE, KERNELS_BUSY, KERNELS_READY, KERNELS_REFUSED };
-enum { KERNELS_LEAST = 16, KERNELS_ITEM_MOST = 65536, KERNELS_GROUP = 64 };
+enum { KERNELS_LEAST = 16, KERNELS_ITEM_MOST = 65536, KERNELS_GROUP = 64, KERNELS_SHARE = 1 << 20 };
 
-/* One group of threads for each item. Words of 16 bytes where both sides have them at the same places. */
+/* A group of threads takes an item, and then the next one that no other has. Words of 16 bytes where both sides have
+ * them at the same places. */
 static const char kernels_text[] =
-    "__kernel void gm_copy_many(__global uchar *to, __global const uchar *from, __global const ulong *items) {\n"
-    "  const ulong at = items[3 * get_group_id(0)], source = items[3 * get_group_id(0) + 1];\n"
-    "  const ulong bytes = items[3 * get_group_id(0) + 2], step = get_local_size(0), first = get_local_id(0);\n"
+    "void gm_copy_item(__global uchar *to, __global const uchar *from, __global const ulong *item) {\n"
+    "  const ulong at = item[0], source = item[1];\n"
+    "  const ulong bytes = item[2], step = get_local_size(0), first = get_local_id(0);\n"
     "  __global uchar *dst = to + at;\n"
     "  __global const uchar *src = from + source;\n"
     "  const ulong head = (at ^ source) & 15 ? bytes : min(bytes, (16 - (at & 15)) & 15);\n"
@@ -26,6 +28,10 @@ static const char kernels_text[] =
     "  for (ulong i = first; i < head; i += step) dst[i] = src[i];\n"
     "  for (ulong i = first; i < words; i += step) dst_words[i] = src_words[i];\n"
     "  for (ulong i = head + 16 * words + first; i < bytes; i += step) dst[i] = src[i];\n"
+    "}\n"
+    "__kernel void gm_copy_many(__global uchar *to, __global const uchar *from, __global const ulong *items,\n"
+    "                           const ulong count) {\n"
+    "  for (ulong i = get_group_id(0); i < count; i += get_num_groups(0)) gm_copy_item(to, from, items + 3 * i);\n"
     "}\n";
 
 /* ---- the program ---- */
@@ -125,21 +131,30 @@ static cl_mem kernels_items(const gm__opencl_device *device, const gm_copy_item 
   return made;
 }
 
-/* A processor's thread does a whole item. */
-static size_t kernels_group(const gm__opencl_device *device) {
-  return device->info.type == GM_DEVICE_TYPE_CPU ? 1 : KERNELS_GROUP;
+typedef struct kernels_shape {
+  size_t group, all; /* threads */
+} kernels_shape;
+
+/* A processor's thread does whole items, and so many of them that it is worth to wake a further one. */
+static kernels_shape kernels_shape_of(const gm__opencl_device *device, const gm_copy_item *items, uint32_t count) {
+  uint64_t bytes = 0;
+  if (device->info.type != GM_DEVICE_TYPE_CPU) return (kernels_shape){KERNELS_GROUP, (size_t)KERNELS_GROUP * count};
+  for (uint32_t i = 0; i < count; i++) bytes += items[i].bytes;
+  return (kernels_shape){1, (size_t)gm__min(count, 1 + bytes / KERNELS_SHARE)};
 }
 
 static cl_int kernels_submit(gm__opencl_device *device, cl_command_queue queue, const gm_copy_item *items,
                              uint32_t count, cl_mem table, cl_event *event) {
   const gm__opencl_syms *cl = device->cl;
   cl_kernel kernel = device->kernels.copy;
-  const size_t group = kernels_group(device), all = group * count;
+  const kernels_shape shape = kernels_shape_of(device, items, count);
+  const cl_ulong items_count = count;
   gm__mutex_lock(&device->kernels.lock);
   cl_int code = cl->clSetKernelArg(kernel, 0, sizeof(cl_mem), &gm__opencl_memory_of(items[0].dst)->buffer);
   if (!code) code = cl->clSetKernelArg(kernel, 1, sizeof(cl_mem), &gm__opencl_memory_of(items[0].src)->buffer);
   if (!code) code = cl->clSetKernelArg(kernel, 2, sizeof(cl_mem), &table);
-  if (!code) code = cl->clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &all, &group, 0, NULL, event);
+  if (!code) code = cl->clSetKernelArg(kernel, 3, sizeof items_count, &items_count);
+  if (!code) code = cl->clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &shape.all, &shape.group, 0, NULL, event);
   gm__mutex_unlock(&device->kernels.lock);
   return code;
 }

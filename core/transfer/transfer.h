@@ -194,7 +194,8 @@ gm_status gm__transfer_open(const gm_transfer *t, const gm__transfer_copy *copy,
                             gm__access *out, gm_error *err);
 
 /* Submits a packed load: copies next to each other, or in equal steps, become one. Nothing of it is under way after a
- * failure; *out_failed is the copy. */
+ * failure; *out_failed is the copy. NOT_SUPPORTED: more than a quarter of the copies would be left, so the slot is of
+ * no use. */
 gm_status gm__transfer_pack(gm_transfer *t, gm__transfer_load *load, uint64_t *out_failed, gm_error *err);
 
 /* --- transfer_load.c: all for the driver --- */

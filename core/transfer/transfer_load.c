@@ -13,7 +13,8 @@
 /* Invariants. A slot goes back with a point that comes after all that uses it, or after that point has passed. Bytes of
  * a copy count as arrived from its begin on, without a gap. */
 
-enum { LOAD_DIRECT_BYTES = 64 << 20, LOAD_ALIGN = 64, LOAD_LOOK_NS = 50000000 };
+/* LOAD_GAP: the most that the device's words leave free before a packed copy. */
+enum { LOAD_DIRECT_BYTES = 64 << 20, LOAD_ALIGN = 64, LOAD_GAP = 31, LOAD_LOOK_NS = 50000000 };
 
 static const char load_op[] = "gm_transfer";
 
@@ -66,7 +67,8 @@ static void load_cut(const gm_transfer *t, uint64_t room, gm__transfer_load *loa
     if (!bytes && i != t->at_copy) break; /* the next slot holds a chunk */
     load->last = i;
     load->last_end = at + bytes;
-    room -= gm__min(gm__round_up(bytes, LOAD_ALIGN), room);
+    const uint64_t gap = copy->path == GM__TRANSFER_PACKED ? LOAD_GAP : 0;
+    room -= gm__min(gm__round_up(bytes + gap, LOAD_ALIGN), room);
     if (++i < t->count) at = t->copies[i].arrived;
   }
 }
@@ -146,19 +148,6 @@ static gm_status load_point(const gm_transfer *t, gm__transfer_load *load, bool 
   return GM_OK;
 }
 
-static void load_submit_packed(gm_transfer *t, gm__transfer_load *load) {
-  gm_error why;
-  uint64_t failed = load->first;
-  gm__error_none(&why);
-  gm_status status = gm__transfer_pack(t, load, &failed, &why);
-  if (!status) status = load_point(t, load, true, &why);
-  if (!status) return;
-  load_fail(t, failed, t->copies[failed].arrived, &why);
-  gm_point_release(t->device, &load->point);
-  load->last = load->first; /* nothing of it counts as submitted */
-  load->last_end = load->first_at;
-}
-
 /* The stream is done, so the host may copy: that is faster than to ask the device. */
 static bool load_by_host(gm_transfer *t, const gm__transfer_load *load) {
   bool idle = false;
@@ -205,6 +194,26 @@ static gm_status load_submit(gm_transfer *t, gm__transfer_load *load) {
   const gm_status pointed = load_point(t, load, load->first != load->last, &why);
   if (pointed) load_fail(t, load->first, load->first_at, &why);
   return t->stats.status;
+}
+
+static void load_submit_packed(gm_transfer *t, gm__transfer_load *load) {
+  gm_error why;
+  uint64_t failed = load->first;
+  gm__error_none(&why);
+  gm_status status = gm__transfer_pack(t, load, &failed, &why);
+  if (status == GM_ERR_NOT_SUPPORTED) {
+    gm__ring_give(t->ring, load->slot, NULL);
+    load->slot = NULL;
+    load->packed = false;
+    load_submit(t, load);
+    return;
+  }
+  if (!status) status = load_point(t, load, true, &why);
+  if (!status) return;
+  load_fail(t, failed, t->copies[failed].arrived, &why);
+  gm_point_release(t->device, &load->point);
+  load->last = load->first; /* nothing of it counts as submitted */
+  load->last_end = load->first_at;
 }
 
 /* The ring gets an up-going slot at once, so it need not wait until somebody asks for the transfer. */
@@ -450,7 +459,8 @@ static gm_status load_next(gm_transfer *t, uint64_t deadline) {
   if (t->in_flight == t->load_most && !load_room(t)) return load_retire(t, deadline);
   if (!direct && load_slot(t, deadline, &slot) == GM_ERR_TIMEOUT) return GM_ERR_TIMEOUT;
   if (!direct && !slot) return GM_OK; /* it failed */
-  load_cut(t, slot ? slot->bytes : LOAD_DIRECT_BYTES, &load);
+  const uint64_t most = path == GM__TRANSFER_PACKED ? GM__TRANSFER_ROOM : LOAD_DIRECT_BYTES;
+  load_cut(t, slot ? gm__min(slot->bytes, most) : most, &load);
   load.slot = slot;
   load_begin(t, &load);
   return GM_OK;

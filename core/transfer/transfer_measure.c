@@ -1,5 +1,6 @@
 /* Whether the device is faster with small copies that are packed. Copies of one size go one by one, with one wait at
  * the end. Then their bytes are gathered, and go as one strided copy, or are scattered by the device. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
@@ -8,14 +9,20 @@
 #include "core/staging/staging.h"
 #include "core/transfer/transfer.h"
 
-enum { MEASURE_COPIES = 16, MEASURE_SCATTERS = 2 * GM__TRANSFER_SCATTERS, MEASURE_TURNS = 12, MEASURE_MOST = 16384 };
+/* So many copies that the wait for the end is a small part. */
+enum {
+  MEASURE_COPIES = 2 * GM__TRANSFER_SCATTERS,
+  MEASURE_TURNS = 5,
+  MEASURE_ALL = 3 * MEASURE_TURNS,
+  MEASURE_LEAST = 256,
+  MEASURE_MOST = 16384
+};
 
 typedef struct measure {
   gm_device *device;
   gm_stream *stream;
   gm_memory memory;
   unsigned char *from, *slot;
-  uint64_t copies;
   uint64_t bytes;   /* of each copy; the steps are twice as large */
   gm_memory beside; /* the device scatters from there */
 } measure;
@@ -29,7 +36,7 @@ static gm_status measure_wait(const measure *m, gm_point *point) {
 static gm_status measure_apart(const measure *m) {
   gm_point point = {0};
   gm_status status = GM_OK;
-  for (uint64_t i = 0; i < m->copies && !status; i++) {
+  for (uint64_t i = 0; i < MEASURE_COPIES && !status; i++) {
     const gm__access access = {m->device, m->memory, 2 * i * m->bytes, m->bytes};
     gm_point_release(m->device, &point);
     status = gm__access_write(&access, m->from + i * m->bytes, m->stream, &point, "gm_transfer", NULL);
@@ -54,42 +61,62 @@ static gm_status measure_packed(const measure *m) {
   return status ? status : measure_wait(m, &point);
 }
 
-/* The fastest turn; UINT64_MAX: it cannot. */
+/* One turn; UINT64_MAX: it cannot. */
 static uint64_t measure_time(const measure *m, gm_status (*run)(const measure *)) {
-  uint64_t best = UINT64_MAX;
-  for (int i = 0; i < MEASURE_TURNS; i++) {
-    const uint64_t begun = gm__now_ns();
-    if (run(m)) return UINT64_MAX;
-    const uint64_t took = gm__now_ns() - begun;
-    if (took < best) best = took;
-  }
-  return best;
+  const uint64_t begun = gm__now_ns();
+  return run(m) ? UINT64_MAX : gm__now_ns() - begun;
 }
 
+static int measure_order(const void *one, const void *other) {
+  const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+  return (a > b) - (a < b);
+}
+
+/* Some turns of one way, one after the other. The first of them ends what the other way has left behind. */
+static void measure_turns(const measure *m, gm_status (*run)(const measure *), uint64_t *times) {
+  measure_time(m, run);
+  for (int i = 0; i < MEASURE_TURNS; i++) times[i] = measure_time(m, run);
+}
+
+/* Is the packed way faster? The fastest turn of a way needs luck, and other programs make turns slow. So the lower
+ * quartiles count, and the ways alternate. To sort and to plan costs what the packed way has to be better by. */
+static bool measure_is_faster(const measure *m, gm_status (*packed_way)(const measure *)) {
+  uint64_t apart[MEASURE_ALL], packed[MEASURE_ALL];
+  for (int i = 0; i < MEASURE_ALL; i += MEASURE_TURNS) {
+    measure_turns(m, measure_apart, apart + i);
+    measure_turns(m, packed_way, packed + i);
+  }
+  qsort(apart, MEASURE_ALL, sizeof *apart, measure_order);
+  qsort(packed, MEASURE_ALL, sizeof *packed, measure_order);
+  return packed[MEASURE_ALL / 4] < apart[MEASURE_ALL / 4] / 4 * 3;
+}
+
+/* Up to which size. */
 static uint64_t measure_sizes(measure *m, gm_status (*packed_way)(const measure *)) {
   uint64_t small = 0;
-  for (m->bytes = 256; m->bytes <= MEASURE_MOST; m->bytes *= 4) {
-    const uint64_t apart = measure_time(m, measure_apart), packed = measure_time(m, packed_way);
-    if (packed < apart / 2) small = m->bytes; /* to sort and to gather costs the rest */
+  m->bytes = MEASURE_LEAST;
+  if (packed_way(m)) return 0; /* it cannot */
+  for (; m->bytes <= MEASURE_MOST; m->bytes *= 4) {
+    if (measure_is_faster(m, packed_way)) small = m->bytes;
   }
   return small;
 }
 
 /* Gathered, sent as one copy, and scattered by the device. */
 static gm_status measure_scattered(const measure *m) {
-  const gm__access all = {m->device, m->beside, 0, m->copies * m->bytes};
-  gm_copy_item items[MEASURE_SCATTERS];
+  const gm__access all = {m->device, m->beside, 0, MEASURE_COPIES * m->bytes};
+  gm_copy_item items[MEASURE_COPIES];
   gm_point point = {0};
   gm_backend_point inner = {0, 0};
   if (all.bytes > m->beside.bytes) return GM_ERR_NOT_SUPPORTED;
-  for (uint64_t i = 0; i < m->copies; i++) {
+  for (uint64_t i = 0; i < MEASURE_COPIES; i++) {
     memcpy(m->slot + i * m->bytes, m->from + i * m->bytes, m->bytes);
     items[i] = (gm_copy_item){&m->beside, i * m->bytes, &m->memory, 2 * i * m->bytes, m->bytes};
   }
   gm_status status = gm__access_write(&all, m->slot, m->stream, &point, "gm_transfer", NULL);
   if (status) return status;
-  status = gm__submitting(m->device)->copy_many(m->device->handle, m->stream->handle, items, (uint32_t)m->copies,
-                                                &inner, NULL);
+  status =
+      gm__submitting(m->device)->copy_many(m->device->handle, m->stream->handle, items, MEASURE_COPIES, &inner, NULL);
   if (status) measure_wait(m, &point);
   if (status) return status;
   gm_point_release(m->device, &point);
@@ -97,10 +124,10 @@ static gm_status measure_scattered(const measure *m) {
   return measure_wait(m, &point);
 }
 
-/* REQUIRES: device and copies are set. */
+/* REQUIRES: the device is set. */
 static uint64_t measure_device(measure *m, gm_status (*packed_way)(const measure *)) {
   const gm_services *services = gm__context_services(m->device->ctx);
-  const size_t host = (size_t)2 * m->copies * MEASURE_MOST;
+  const size_t host = (size_t)2 * MEASURE_COPIES * MEASURE_MOST;
   const gm__device_request request = {.bytes = host};
   uint64_t small = 0;
   if (!gm__device_makes_streams(m->device) || gm_stream_create(m->device, &m->stream, NULL)) return 0;
@@ -118,7 +145,7 @@ static uint64_t measure_device(measure *m, gm_status (*packed_way)(const measure
 uint64_t gm__transfer_small_bytes(gm_device *device) {
   uint64_t small = 0;
   if (gm__staging_small(device, &small)) return small;
-  measure m = {.device = device, .copies = MEASURE_COPIES};
+  measure m = {.device = device};
   small = measure_device(&m, measure_packed);
   gm__staging_set_small(device, small);
   return small;
@@ -129,7 +156,7 @@ uint64_t gm__transfer_scatter_bytes(gm_device *device, gm__ring *ring, gm_memory
   gm__ring_info info;
   if (gm__staging_scatter(device, &most, out_memory)) return most;
   gm__ring_figures(ring, &info);
-  measure m = {.device = device, .copies = MEASURE_SCATTERS};
+  measure m = {.device = device};
   const gm__device_request request = {.bytes = (uint64_t)info.most * GM__TRANSFER_ROOM};
   if (gm__device_alloc(device, &request, &m.beside, NULL) == GM_OK) {
     most = measure_device(&m, measure_scattered);

@@ -186,10 +186,11 @@ static gm_status pack_submit_runs(gm_transfer *t, const gm__transfer_load *load,
 }
 
 /* False: the device does not scatter these. *status is that of the submission. */
-static bool pack_scatter(gm_transfer *t, gm__transfer_load *load, uint64_t rows, gm_status *status, gm_error *err) {
+static bool pack_scatter(gm_transfer *t, gm__transfer_load *load, uint64_t boxes, gm_status *status, gm_error *err) {
   const gm_services *services = gm__context_services(t->device->ctx);
+  const uint64_t rows = load->last - load->first + 1;
   gm__access beside;
-  if (pack_boxes(t, rows) < GM__TRANSFER_SCATTERS) return false;
+  if (boxes < GM__TRANSFER_SCATTERS) return false;
   gm__transfer_run *runs = gm__alloc_array(services, rows, sizeof *runs);
   const uint64_t count = runs ? pack_runs(t, rows, runs) : 0;
   const bool scatters = runs && gm__transfer_scatters(t, load->slot, runs, count, &beside);
@@ -225,7 +226,11 @@ gm_status gm__transfer_pack(gm_transfer *t, gm__transfer_load *load, uint64_t *o
   qsort(t->rows, rows, sizeof *t->rows, pack_by_place);
   load->packed = true;
   *out_failed = load->first;
-  if (!pack_scatter(t, load, rows, &status, err)) status = pack_submit_boxes(t, load, rows, out_failed, err);
+  const uint64_t boxes = pack_boxes(t, rows);
+  if (!pack_scatter(t, load, boxes, &status, err)) {
+    if (4 * boxes > rows) return GM_ERR_NOT_SUPPORTED; /* any two copies of one size are a box */
+    status = pack_submit_boxes(t, load, rows, out_failed, err);
+  }
   if (status && gm__order_drain(t->stream, "gm_transfer", NULL)) gm_stream_sync(t->stream, NULL);
   return gm__error_of("gm_transfer", status, err);
 }

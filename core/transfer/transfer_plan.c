@@ -77,7 +77,7 @@ static gm_status plan_copies(gm_transfer *t, const gm_copy *copies, const char *
 
 /* --- the ring, and what goes past it --- */
 
-enum { PLAN_SMALL_MOST = 65536, PLAN_PACK_LEAST = 8 };
+enum { PLAN_SMALL_MOST = 65536, PLAN_PACK_LEAST = 16 };
 
 static gm__transfer_path plan_path(const gm_transfer *t, const gm__transfer_copy *copy) {
   const gm__transfer_ends *what = &copy->what;
