@@ -32,9 +32,10 @@ typedef struct gm_fragmentation {
  * the call that helps.
  *
  * The call walks the free pieces of the pool. Where they are more than a sixteenth of the pieces, it walks all blocks,
- * too, some 25 ns each. It holds no lock that a request takes for more than a thousand of them. Other threads may use the pool in between, and then the figures are of several moments.
- * So the call is for a monitor, not for each step of work. gm_pool_stats has its last figures. Errors:
- * INVALID_ARGUMENT: an argument is NULL, or gm does not know struct_size. FORKED. Thread-safe. */
+ * too, some 25 ns each. It holds no lock that a request takes for more than a thousand of them. Other threads may use
+ * the pool in between, and then the figures are of several moments. So the call is for a monitor, not for each step of
+ * work. gm_pool_stats has its last figures. Errors: INVALID_ARGUMENT: an argument is NULL, or gm does not know
+ * struct_size. FORKED. Thread-safe. */
 GM_API gm_status gm_pool_fragmentation(gm_pool *pool, gm_fragmentation *out, gm_error *err);
 
 GM_END_DECLS
