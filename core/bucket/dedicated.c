@@ -170,6 +170,7 @@ void gm__dedicated_detach(gm__dedicated *dedicated, gm__leaving *leaving, gm__al
 gm__event_buffer *gm__dedicated_events(const gm__dedicated *dedicated, const gm__allocation *allocation) {
   gm__recorder *recorder = dedicated->observers->recorder;
   if (!recorder || (allocation->foreign && allocation->memory.wrapped)) return NULL;
+  if (allocation->index >= dedicated->events_below) return NULL;
   return gm__recorder_buffer(recorder, 0);
 }
 
@@ -178,15 +179,20 @@ void gm__dedicated_record(const gm__dedicated *dedicated, const gm__allocation *
   if (events) gm__event_buffer_add(events, allocation->index, allocation->requested, allocation->asked_on);
 }
 
+/* NULL: there are none, or they do not know of the allocation yet. */
+static gm__quotas *dedicated_quotas(const gm__dedicated *dedicated, const gm__allocation *allocation) {
+  return allocation->index < dedicated->quotas_below ? gm__observers_quotas(dedicated->observers) : NULL;
+}
+
 void gm__dedicated_observe_enter(const gm__dedicated *dedicated, const gm__allocation *allocation, bool counted) {
-  gm__quotas *quotas = gm__observers_quotas(dedicated->observers);
+  gm__quotas *quotas = dedicated_quotas(dedicated, allocation);
   if (quotas && !counted) gm__quota_enter(quotas, allocation->tag, allocation->requested);
   gm__dedicated_record(dedicated, allocation);
 }
 
 void gm__dedicated_observe_leave(const gm__dedicated *dedicated, const gm__allocation *allocation,
                                  const gm_stream *stream) {
-  gm__quotas *quotas = gm__observers_quotas(dedicated->observers);
+  gm__quotas *quotas = dedicated_quotas(dedicated, allocation);
   if (quotas && gm__allocation_is_out(allocation)) gm__quota_leave(quotas, allocation->tag, allocation->requested);
   gm__event_buffer *events = gm__dedicated_events(dedicated, allocation);
   if (events) gm__event_buffer_add(events, allocation->index, 0, stream ? stream->id : 0);
@@ -204,6 +210,7 @@ bool gm__dedicated_init(gm__dedicated *dedicated, gm__provider *provider, gm__ob
   dedicated->provider = provider;
   dedicated->observers = observers;
   dedicated->buckets.most = most;
+  dedicated->events_below = dedicated->quotas_below = UINT32_MAX;
   gm__order_init(&dedicated->order, provider->device, &lock);
   return gm__buckets_init(&dedicated->buckets, gm__provider_services(provider), bits);
 }

@@ -23,7 +23,8 @@ typedef struct gm__dedicated {
   gm__allocation_list
       multi_stream; /* blocks outside the buckets that other streams than their owner's may use: GM__BY_USE */
   gm__order order;
-  uint64_t live; /* blocks that are out */
+  uint64_t live;                       /* blocks that are out */
+  uint32_t events_below, quotas_below; /* the recorder and the quotas know of records with lower numbers so far */
 } gm__dedicated;
 
 /* False without host memory. `bits`: of gm__buckets_init. `most`: blocks kept in one bucket. */

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/sized.h"
 #include "core/manage/lifecycle.h"
+#include "core/provider/walk.h"
 #include "core/trace/recording.h"
 #include "gm/record.h"
 #include "gm/version.h"
@@ -59,16 +60,20 @@ gm_status gm_pool_record_mark(gm_pool *pool, const char *label, gm_error *err) {
 
 /* ---- begin ---- */
 
-/* From now on dedicated blocks and new arenas write events. */
+/* From now on dedicated blocks and new arenas write events. A block does so once the walk has passed its number. */
 static void record_begin_dedicated(gm_pool *pool, gm__recorder *recorder) {
+  gm__dedicated *dedicated = &pool->heap.dedicated;
   uint32_t cursor = 0;
   gm__mutex_lock(&pool->heap.provider.lock);
   pool->heap.observers.recorder = recorder;
-  for (gm__allocation *allocation; (allocation = gm__allocation_next(&pool->heap.provider.allocations, &cursor));) {
-    if (!gm__allocation_is_out(allocation) || !gm__dedicated_events(&pool->heap.dedicated, allocation)) continue;
-    gm__dedicated_record(&pool->heap.dedicated, allocation);
+  dedicated->events_below = 0;
+  for (gm__allocation *allocation; (allocation = gm__provider_walk(&pool->heap.provider, &cursor));) {
+    dedicated->events_below = allocation->index + 1;
+    if (!gm__allocation_is_out(allocation) || !gm__dedicated_events(dedicated, allocation)) continue;
+    gm__dedicated_record(dedicated, allocation);
     recorder->already_alive++;
   }
+  dedicated->events_below = UINT32_MAX;
   gm__mutex_unlock(&pool->heap.provider.lock);
 }
 

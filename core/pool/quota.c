@@ -3,14 +3,16 @@
 #include "core/arena/observe.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
+#include "core/provider/walk.h"
 #include "gm/quota.h"
 
 /* Invariants. Each live block is counted once, under its lock: when it is handed out, or when the first quota of the
  * pool comes. It is taken off when its owner frees it.
  *
- * The first quota comes while threads allocate. Live blocks are counted under the provider lock, then under each
- * arena's; blocks that come and go later count themselves. An arena that is made meanwhile begins so. Requests ask only
- * when all is counted: a request that began before is counted when its block is handed out. */
+ * The first quota comes while threads allocate. Live blocks are counted in pieces, under the provider lock, then under
+ * each arena's. A block that comes or goes counts itself once the walk has passed its number. An arena that is made
+ * meanwhile begins so. Requests ask only when all is counted: a request that began before is counted when its block is
+ * handed out. */
 
 static void quota_count_arenas(gm__quotas *quotas, gm_pool *pool) {
   for (gm__arena *arena = NULL; (arena = gm__arena_next(&pool->heap.arenas, arena));) gm__observe_count(arena, quotas);
@@ -19,10 +21,13 @@ static void quota_count_arenas(gm__quotas *quotas, gm_pool *pool) {
 static void quota_count_dedicated(gm__quotas *quotas, gm_pool *pool) {
   uint32_t cursor = 0;
   gm__mutex_lock(&pool->heap.provider.lock);
-  for (gm__allocation *allocation; (allocation = gm__allocation_next(&pool->heap.provider.allocations, &cursor));) {
+  atomic_store_explicit(&pool->heap.observers.quotas, quotas, memory_order_release);
+  pool->heap.dedicated.quotas_below = 0;
+  for (gm__allocation *allocation; (allocation = gm__provider_walk(&pool->heap.provider, &cursor));) {
+    pool->heap.dedicated.quotas_below = allocation->index + 1;
     if (gm__allocation_is_out(allocation)) gm__quota_enter(quotas, allocation->tag, allocation->requested);
   }
-  atomic_store_explicit(&pool->heap.observers.quotas, quotas, memory_order_release);
+  pool->heap.dedicated.quotas_below = UINT32_MAX;
   gm__mutex_unlock(&pool->heap.provider.lock);
 }
 
