@@ -4,6 +4,7 @@
  * programs still take a share of the caches and of the memory's speed. GM_CONVERT chooses gm's way.
  *
  * usage: gm_codec_bench [--piece N[K|M|G]] [--bytes N[K|M|G]] [--runs N] */
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -76,6 +77,38 @@ static bool run_planes(codec_bench *b) {
 
 static bool run_from_planes(codec_bench *b) { return decode("planes", b->packed, b->packed_bytes, b->back, b->piece); }
 
+/* ---- zstd alone: the frames of the same piece ---- */
+
+static union bench_call { /* a symbol, as what it is */
+  void *symbol;
+  void *(*make)(void);
+  size_t (*decode)(void *context, void *to, size_t capacity, const void *from, size_t bytes);
+} zstd_make, zstd_decode;
+
+/* Without libzstd it is quick. */
+static bool run_zstd(codec_bench *b) {
+  enum { HEAD = 24, CHUNK_HEAD = 16, CHUNK = 256 << 10 }; /* core/staging/planes.h has the places */
+  static void *context;
+  const unsigned char *at = b->packed + HEAD;
+  if (!zstd_decode.symbol) return true;
+  if (!context) context = zstd_make.make();
+  for (uint64_t left = b->piece; left;) {
+    const uint64_t plain = left < CHUNK ? left : CHUNK;
+    const size_t stored = at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16, half = (size_t)plain / 2;
+    if (!at[4] || zstd_decode.decode(context, b->other, half, at + CHUNK_HEAD + half, stored - half) != half)
+      return false;
+    at += CHUNK_HEAD + stored;
+    left -= plain;
+  }
+  return true;
+}
+
+static void bench_find_zstd(void) {
+  void *library = dlopen("libzstd.so.1", RTLD_NOW);
+  if (library) zstd_make.symbol = dlsym(library, "ZSTD_createDCtx");
+  if (zstd_make.symbol) zstd_decode.symbol = dlsym(library, "ZSTD_decompressDCtx");
+}
+
 /* What a program writes itself. It is right but for NaN. */
 static bool run_loop_bf16(codec_bench *b) {
   for (uint64_t i = 0; i < b->piece / 4; i++) {
@@ -123,6 +156,7 @@ static bench_row rows[] = {
     {"fp16 -> fp32", run_from_fp16, {0}},
     {"planes: encode bf16", run_planes, {0}},
     {"planes: decode bf16", run_from_planes, {0}},
+    {"zstd alone: exponents", run_zstd, {0}},
 };
 enum { BENCH_ROWS = sizeof rows / sizeof *rows };
 
@@ -141,6 +175,7 @@ static float bench_number(uint64_t *state) {
 static bool bench_make(codec_bench *b) {
   const gm_codec *planes = gm_codec_find("planes");
   uint64_t state = 1;
+  bench_find_zstd();
   if (gm_codec_most(planes, b->piece, &b->room, NULL) != GM_OK) return false;
   unsigned char **const all[] = {&b->plain, &b->other, &b->weights, &b->back, &b->half, &b->packed};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

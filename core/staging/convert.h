@@ -11,10 +11,17 @@
 /* `count` elements from `from` to `to`, which may lie at any address, and do not overlap. Both may be NULL for 0. */
 typedef void (*gm__convert_run)(void *to, const void *from, size_t count);
 
+/* `count` numbers of 16 bits, each turned left by one bit, as their lower and their upper bytes; and the way back. The
+ * three ends may lie at any address, and do not overlap. */
+typedef void (*gm__convert_split)(void *lower, void *upper, const void *from, size_t count);
+typedef void (*gm__convert_join)(void *to, const void *lower, const void *upper, size_t count);
+
 /* The conversions of one kind of processor. */
 typedef struct gm__convert_way {
   const char *name; /* "scalar", "vector", "avx2", "avx512" */
   gm__convert_run bf16_from_fp32, fp32_from_bf16, fp16_from_fp32, fp32_from_fp16;
+  gm__convert_split split;
+  gm__convert_join join;
 } gm__convert_way;
 
 /* One element at a time, as other ways take the end of an array; and the vectors that every such processor has. */

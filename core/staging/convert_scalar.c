@@ -55,5 +55,28 @@ CONVERT_SCALAR(scalar_fp32_from_bf16, uint16_t, uint32_t, in << 16)
 CONVERT_SCALAR(scalar_fp16_from_fp32, uint32_t, uint16_t, convert_fp16_of(in))
 CONVERT_SCALAR(scalar_fp32_from_fp16, uint16_t, uint32_t, convert_fp32_of(in))
 
-const gm__convert_way gm__convert_scalar = {"scalar", scalar_bf16_from_fp32, scalar_fp32_from_bf16,
-                                            scalar_fp16_from_fp32, scalar_fp32_from_fp16};
+static void scalar_split(void *lower, void *upper, const void *from, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    uint16_t number;
+    memcpy(&number, (const unsigned char *)from + 2 * i, sizeof number);
+    const uint16_t turned = (uint16_t)(number << 1 | number >> 15);
+    ((unsigned char *)lower)[i] = (unsigned char)turned;
+    ((unsigned char *)upper)[i] = (unsigned char)(turned >> 8);
+  }
+}
+
+static void scalar_join(void *to, const void *lower, const void *upper, size_t count) {
+  const unsigned char *low = lower, *high = upper;
+  for (size_t i = 0; i < count; i++) {
+    const uint16_t turned = (uint16_t)(high[i] << 8 | low[i]), number = (uint16_t)(turned >> 1 | turned << 15);
+    memcpy((unsigned char *)to + 2 * i, &number, sizeof number);
+  }
+}
+
+const gm__convert_way gm__convert_scalar = {"scalar",
+                                            scalar_bf16_from_fp32,
+                                            scalar_fp32_from_bf16,
+                                            scalar_fp16_from_fp32,
+                                            scalar_fp32_from_fp16,
+                                            scalar_split,
+                                            scalar_join};

@@ -71,5 +71,63 @@ CONVERT_VECTOR(vector_fp32_from_bf16, convert_u16x4, convert_u32x4, in << 16, fp
 CONVERT_VECTOR(vector_fp16_from_fp32, convert_u32x4, convert_u16x4, vector_fp16(in), fp16_from_fp32)
 CONVERT_VECTOR(vector_fp32_from_fp16, convert_u16x4, convert_u32x4, vector_from_fp16(in), fp32_from_fp16)
 
-const gm__convert_way gm__convert_vector = {"vector", vector_bf16_from_fp32, vector_fp32_from_bf16,
-                                            vector_fp16_from_fp32, vector_fp32_from_fp16};
+/* --- planes: 16 numbers at a time, where their bytes lie in the right order --- */
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+typedef uint16_t convert_u16x8 __attribute__((vector_size(16)));
+typedef unsigned char convert_u8x16 __attribute__((vector_size(16)));
+
+static inline convert_u8x16 vector_turn_left(const unsigned char *at) {
+  convert_u16x8 numbers;
+  memcpy(&numbers, at, sizeof numbers);
+  return (convert_u8x16)(numbers << 1 | numbers >> 15);
+}
+
+static inline void vector_turn_right(convert_u8x16 turned, unsigned char *put) {
+  const convert_u16x8 numbers = (convert_u16x8)turned >> 1 | (convert_u16x8)turned << 15;
+  memcpy(put, &numbers, sizeof numbers);
+}
+
+static void vector_split(void *lower, void *upper, const void *from, size_t count) {
+  unsigned char *put_low = lower, *put_high = upper;
+  const unsigned char *at = from;
+  for (; count >= 16; count -= 16, at += 32, put_low += 16, put_high += 16) {
+    const convert_u8x16 a = vector_turn_left(at), b = vector_turn_left(at + 16);
+    const convert_u8x16 low = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const convert_u8x16 high = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    memcpy(put_low, &low, sizeof low);
+    memcpy(put_high, &high, sizeof high);
+  }
+  gm__convert_scalar.split(put_low, put_high, at, count);
+}
+
+static void vector_join(void *to, const void *lower, const void *upper, size_t count) {
+  const unsigned char *at_low = lower, *at_high = upper;
+  unsigned char *put = to;
+  for (; count >= 16; count -= 16, put += 32, at_low += 16, at_high += 16) {
+    convert_u8x16 low, high;
+    memcpy(&low, at_low, sizeof low);
+    memcpy(&high, at_high, sizeof high);
+    vector_turn_right(__builtin_shufflevector(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), put);
+    vector_turn_right(__builtin_shufflevector(low, high, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31),
+                      put + 16);
+  }
+  gm__convert_scalar.join(put, at_low, at_high, count);
+}
+#else
+static void vector_split(void *lower, void *upper, const void *from, size_t count) {
+  gm__convert_scalar.split(lower, upper, from, count);
+}
+
+static void vector_join(void *to, const void *lower, const void *upper, size_t count) {
+  gm__convert_scalar.join(to, lower, upper, count);
+}
+#endif
+
+const gm__convert_way gm__convert_vector = {"vector",
+                                            vector_bf16_from_fp32,
+                                            vector_fp32_from_bf16,
+                                            vector_fp16_from_fp32,
+                                            vector_fp32_from_fp16,
+                                            vector_split,
+                                            vector_join};

@@ -81,8 +81,43 @@ X86_RUN(X86_AVX2, f16c_fp32_from_fp16, fp32_from_fp16, 16, uint16_t, uint32_t, a
 X86_QUIET(avx2_fp16_from_fp32, f16c_fp16_from_fp32)
 X86_QUIET(avx2_fp32_from_fp16, f16c_fp32_from_fp16)
 
-static const gm__convert_way convert_avx2 = {"avx2", avx2_bf16_from_fp32, avx2_fp32_from_bf16, avx2_fp16_from_fp32,
-                                             avx2_fp32_from_fp16};
+/* --- planes, by AVX2: 32 numbers --- */
+
+/* Each half of a register packs by itself, as above. */
+X86_AVX2 static void avx2_split(void *lower, void *upper, const void *from, size_t count) {
+  unsigned char *put_low = lower, *put_high = upper;
+  const unsigned char *at = from;
+  const __m256i byte = _mm256_set1_epi16(0xff);
+  for (; count >= 32; count -= 32, at += 64, put_low += 32, put_high += 32) {
+    __m256i a = avx2_load(at), b = avx2_load(at + 32);
+    a = _mm256_or_si256(_mm256_slli_epi16(a, 1), _mm256_srli_epi16(a, 15));
+    b = _mm256_or_si256(_mm256_slli_epi16(b, 1), _mm256_srli_epi16(b, 15));
+    const __m256i low = _mm256_packus_epi16(_mm256_and_si256(a, byte), _mm256_and_si256(b, byte));
+    const __m256i high = _mm256_packus_epi16(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8));
+    _mm256_storeu_si256((__m256i *)put_low, _mm256_permute4x64_epi64(low, 0xd8));
+    _mm256_storeu_si256((__m256i *)put_high, _mm256_permute4x64_epi64(high, 0xd8));
+  }
+  gm__convert_scalar.split(put_low, put_high, at, count);
+}
+
+X86_AVX2 static inline void avx2_turn_right(unsigned char *put, __m256i turned) {
+  _mm256_storeu_si256((__m256i *)put, _mm256_or_si256(_mm256_srli_epi16(turned, 1), _mm256_slli_epi16(turned, 15)));
+}
+
+X86_AVX2 static void avx2_join(void *to, const void *lower, const void *upper, size_t count) {
+  const unsigned char *at_low = lower, *at_high = upper;
+  unsigned char *put = to;
+  for (; count >= 32; count -= 32, put += 64, at_low += 32, at_high += 32) {
+    const __m256i low = avx2_load(at_low), high = avx2_load(at_high);
+    const __m256i first = _mm256_unpacklo_epi8(low, high), second = _mm256_unpackhi_epi8(low, high);
+    avx2_turn_right(put, _mm256_permute2x128_si256(first, second, 0x20));
+    avx2_turn_right(put + 32, _mm256_permute2x128_si256(first, second, 0x31));
+  }
+  gm__convert_scalar.join(put, at_low, at_high, count);
+}
+
+static const gm__convert_way convert_avx2 = {
+    "avx2", avx2_bf16_from_fp32, avx2_fp32_from_bf16, avx2_fp16_from_fp32, avx2_fp32_from_fp16, avx2_split, avx2_join};
 
 /* --- AVX-512: 32 elements --- */
 
@@ -135,8 +170,9 @@ X86_RUN(X86_AVX512, trap_fp16_from_fp32, fp16_from_fp32, 32, uint32_t, uint16_t,
 X86_QUIET(avx512_fp16_from_fp32, trap_fp16_from_fp32)
 X86_RUN(X86_AVX512, avx512_fp32_from_fp16, fp32_from_fp16, 32, uint16_t, uint32_t, avx512_from_fp16)
 
-static const gm__convert_way convert_avx512 = {"avx512", avx512_bf16_from_fp32, avx512_fp32_from_bf16,
-                                               avx512_fp16_from_fp32, avx512_fp32_from_fp16};
+static const gm__convert_way convert_avx512 = {
+    "avx512", avx512_bf16_from_fp32, avx512_fp32_from_bf16, avx512_fp16_from_fp32, avx512_fp32_from_fp16, avx2_split,
+    avx2_join};
 
 /* --- what the processor says --- */
 

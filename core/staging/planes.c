@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/little.h"
 #include "core/base/zstd.h"
+#include "core/staging/convert.h"
 #include "core/staging/literals.h"
 
 enum {
@@ -26,81 +27,6 @@ static const unsigned char planes_magic[8] = {'g', 'm', 'p', 'l', 'a', 'n', 'e',
 
 static uint32_t planes_chunk_bytes(uint64_t left) {
   return left < GM__PLANES_CHUNK ? (uint32_t)left : (uint32_t)GM__PLANES_CHUNK;
-}
-
-/* --- the planes of one chunk, 16 numbers at a time where bytes lie in the right order --- */
-
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-typedef uint16_t planes_u16x8 __attribute__((vector_size(16)));
-typedef unsigned char planes_u8x16 __attribute__((vector_size(16)));
-
-static inline planes_u8x16 planes_turn_left(const unsigned char *at) {
-  planes_u16x8 numbers;
-  memcpy(&numbers, at, sizeof numbers);
-  return (planes_u8x16)(numbers << 1 | numbers >> 15);
-}
-
-static inline void planes_turn_right(planes_u8x16 turned, unsigned char *put) {
-  const planes_u16x8 numbers = (planes_u16x8)turned >> 1 | (planes_u16x8)turned << 15;
-  memcpy(put, &numbers, sizeof numbers);
-}
-
-static uint32_t planes_split_many(const unsigned char *from, uint32_t count, unsigned char *lower,
-                                  unsigned char *upper) {
-  uint32_t i = 0;
-  for (; count - i >= 16; i += 16) {
-    const planes_u8x16 a = planes_turn_left(from + 2 * (size_t)i), b = planes_turn_left(from + 2 * (size_t)i + 16);
-    const planes_u8x16 low = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    const planes_u8x16 high = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-    memcpy(lower + i, &low, sizeof low);
-    memcpy(upper + i, &high, sizeof high);
-  }
-  return i;
-}
-
-static uint32_t planes_join_many(const unsigned char *lower, const unsigned char *upper, uint32_t count,
-                                 unsigned char *to) {
-  uint32_t i = 0;
-  for (; count - i >= 16; i += 16) {
-    planes_u8x16 low, high;
-    memcpy(&low, lower + i, sizeof low);
-    memcpy(&high, upper + i, sizeof high);
-    planes_turn_right(__builtin_shufflevector(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
-                      to + 2 * (size_t)i);
-    planes_turn_right(__builtin_shufflevector(low, high, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31),
-                      to + 2 * (size_t)i + 16);
-  }
-  return i;
-}
-#else
-static uint32_t planes_split_many(const unsigned char *from, uint32_t count, unsigned char *lower,
-                                  unsigned char *upper) {
-  (void)from, (void)count, (void)lower, (void)upper;
-  return 0;
-}
-
-static uint32_t planes_join_many(const unsigned char *lower, const unsigned char *upper, uint32_t count,
-                                 unsigned char *to) {
-  (void)lower, (void)upper, (void)count, (void)to;
-  return 0;
-}
-#endif
-
-static void planes_split(const unsigned char *from, uint32_t count, unsigned char *lower, unsigned char *upper) {
-  for (uint32_t i = planes_split_many(from, count, lower, upper); i < count; i++) {
-    uint16_t number;
-    memcpy(&number, from + 2 * (size_t)i, sizeof number);
-    const uint16_t turned = (uint16_t)(number << 1 | number >> 15);
-    lower[i] = (unsigned char)turned;
-    upper[i] = (unsigned char)(turned >> 8);
-  }
-}
-
-static void planes_join(const unsigned char *lower, const unsigned char *upper, uint32_t count, unsigned char *to) {
-  for (uint32_t i = planes_join_many(lower, upper, count, to); i < count; i++) {
-    const uint16_t turned = (uint16_t)(upper[i] << 8 | lower[i]), number = (uint16_t)(turned >> 1 | turned << 15);
-    memcpy(to + 2 * (size_t)i, &number, sizeof number);
-  }
 }
 
 static uint64_t planes_checksum(const unsigned char *head, uint64_t place) {
@@ -126,8 +52,10 @@ static gm_status planes_no_memory(const char *op, gm_error *err) {
 /* For pieces of `plain` bytes. */
 static gm_status planes_begin(const char *op, uint64_t plain, planes_work **out, gm_error *err) {
   const size_t bytes = sizeof(planes_work) + planes_chunk_bytes(plain) / 2;
-  planes_work *work = *out = gm__alloc(NULL, bytes);
+  planes_work *work = *out = gm__alloc_plain(NULL, bytes);
   if (!work) return planes_no_memory(op, err);
+  work->encoder = NULL;
+  work->decoder = NULL;
   work->bytes = bytes;
   return GM_OK;
 }
@@ -172,7 +100,7 @@ static uint32_t planes_pack(planes_work *work, const unsigned char *from, uint32
   uint32_t most = bytes - (bytes * 3 + 99) / 100;
   if (most > room) most = (uint32_t)room;
   if (bytes % 2 || most <= half) return 0;
-  planes_split(from, half, to, work->upper);
+  gm__convert_way_here()->split(to, work->upper, from, half);
   const size_t packed = work->zstd->encode(work->encoder, to + half, most - half, work->upper, half);
   return work->zstd->is_error(packed) ? 0 : half + (uint32_t)packed;
 }
@@ -282,7 +210,7 @@ static gm_status planes_unpack(planes_work *work, const planes_input *in, uint32
   if (!fast && work->zstd->decode(work->decoder, work->upper, half, lower + half, stored - half) != half) {
     return planes_bad(in, err, "has an upper plane that zstd cannot unpack");
   }
-  planes_join(lower, work->upper, half, to);
+  gm__convert_way_here()->join(to, lower, work->upper, half);
   return GM_OK;
 }
 

@@ -251,6 +251,41 @@ static void modes_of_the_thread_change_nothing(void **state) {
   }
 }
 
+/* --- planes --- */
+
+/* Each number stands alone: its two bytes are those of the number turned, wherever the three ends lie. */
+static void check_planes(const gm__convert_way *way, size_t count, size_t at) {
+  enum { MOST = 700 };
+  static unsigned char from[2 * MOST + GUARD], lower[MOST + GUARD], upper[MOST + GUARD], back[2 * MOST + GUARD];
+  uint64_t random = count + 1;
+  for (size_t i = 0; i < sizeof from; i++) from[i] = (unsigned char)test_random(&random);
+  memset(lower, 0xa5, sizeof lower);
+  memset(upper, 0xa5, sizeof upper);
+  memset(back, 0xa5, sizeof back);
+  way->split(lower + at, upper + at, from + at, count);
+  for (size_t i = 0; i < count; i++) {
+    const unsigned number = from[at + 2 * i] | (unsigned)from[at + 2 * i + 1] << 8, turned = number << 1 | number >> 15;
+    assert_int_equal(lower[at + i], turned & 0xff);
+    assert_int_equal(upper[at + i], turned >> 8 & 0xff);
+  }
+  way->join(back + at, lower + at, upper + at, count);
+  assert_memory_equal(back + at, from + at, 2 * count);
+  for (size_t i = 0; i < GUARD; i++) {
+    const bool before = i < at;
+    assert_int_equal(before ? lower[i] : lower[count + i], 0xa5);
+    assert_int_equal(before ? upper[i] : upper[count + i], 0xa5);
+    assert_int_equal(before ? back[i] : back[2 * count + i], 0xa5);
+  }
+}
+
+static void planes_of_each_way_are_the_same(void **state) {
+  (void)state;
+  for (size_t w = 0; gm__convert_way_at(w); w++) {
+    for (size_t count = 0; count < 140; count++) check_planes(gm__convert_way_at(w), count, count % 5);
+    for (size_t at = 0; at < 33; at++) check_planes(gm__convert_way_at(w), 600 + at, at);
+  }
+}
+
 /* --- the choice --- */
 
 static void choose_named(temp_folder *root) {
@@ -317,11 +352,9 @@ int main(int argc, char **argv) {
   reference_make(&fp16);
   const struct CMUnitTest all[] = {cmocka_unit_test(every_input)};
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_reference_knows_known_numbers),
-      cmocka_unit_test(each_way_rounds_to_the_nearest),
-      cmocka_unit_test(each_code_comes_back),
-      cmocka_unit_test(nothing_beside_the_range_changes),
-      cmocka_unit_test(modes_of_the_thread_change_nothing),
+      cmocka_unit_test(the_reference_knows_known_numbers), cmocka_unit_test(each_way_rounds_to_the_nearest),
+      cmocka_unit_test(planes_of_each_way_are_the_same),   cmocka_unit_test(each_code_comes_back),
+      cmocka_unit_test(nothing_beside_the_range_changes),  cmocka_unit_test(modes_of_the_thread_change_nothing),
       cmocka_unit_test(the_environment_names_the_way),
   };
   if (argc > 1 && strcmp(argv[1], "--all") == 0) return cmocka_run_group_tests(all, NULL, NULL);
