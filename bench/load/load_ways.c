@@ -4,9 +4,13 @@
  * Cases: "warm": the file lies in the page cache, and the memory was used before. "cold": the file was dropped from the
  * cache, some seconds before. "new": the file lies in the cache, and the memory is new. The order of the contestants
  * rotates from round to round. Each line has medians of bytes a second by the clock, and of processor seconds for each
- * GB. Its ratios are to the best peer, by the clock and by processor time.
+ * GB. Its ratios are to the best peer, by the clock and by processor time. The last column is the most that the process
+ * grew by meanwhile, in MiB, of all rounds: memory beyond the destination, which was there before.
  *
- * usage: gm_load_ways [--bytes N[K|M|G]] [--rounds N] [--wait SECONDS] [--folder PATH] [--case warm|cold|new] */
+ * "cancel": the file was dropped from the cache, and the load is cancelled when half of it is there. The line has the
+ * median and the longest time from there to the end of the call, and the rate up to there.
+ *
+ * usage: gm_load_ways [--bytes N[K|M|G]] [--rounds N] [--wait SECONDS] [--folder PATH] [--case warm|cold|new|cancel] */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -21,6 +25,7 @@
 
 #include "gm/context.h"
 #include "gm/save.h"
+#include "uring_read.h"
 
 enum {
   PAGE = 4096,
@@ -51,6 +56,7 @@ typedef struct contestant {
   gm_load_path path;
   bool verify, sums, fresh;                   /* sums: there is a checksum file; fresh: a pool of its own */
   double wall[ROUNDS_MOST], cpu[ROUNDS_MOST]; /* seconds of each GB */
+  double grown;                               /* MiB, most */
 } contestant;
 
 static double seconds(clockid_t clock) {
@@ -194,6 +200,15 @@ static double run_direct(ways_bench *bench, const contestant *me) {
   return started && !atomic_load(&job.failed) ? (double)bench->file_bytes : 0;
 }
 
+/* As many reads by io_uring, in one thread. Where the system refuses it, by threads; the line says so. */
+static double run_uring(ways_bench *bench, const contestant *me) {
+  const int fd = open(bench->path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+  const bool good = fd >= 0 && uring_read(fd, bench->memory, bench->file_bytes, READ, DEPTH);
+  if (fd >= 0) close(fd);
+  if (!good) fail("io_uring", "refused, threads read instead");
+  return good ? (double)bench->file_bytes : run_direct(bench, me);
+}
+
 /* ---- gm ---- */
 
 static double load_into(ways_bench *bench, const contestant *me, gm_pool *pool) {
@@ -228,13 +243,37 @@ static void drop_cache(const ways_bench *bench) {
   sleep(bench->wait);
 }
 
+/* A figure of /proc/self/status, in MiB; 0: it is not there. */
+static double status_mib(const char *name) {
+  char line[256];
+  double kib = 0;
+  FILE *file = fopen("/proc/self/status", "r");
+  while (file && fgets(line, sizeof line, file)) {
+    if (strncmp(line, name, strlen(name)) == 0) kib = strtod(line + strlen(name) + 1, NULL);
+  }
+  if (file) fclose(file);
+  return kib / 1024;
+}
+
+/* The process's peak is what it has now. */
+static void forget_peak(void) {
+  const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  if (write(fd, "5", 1) != 1) fail("clear_refs", "the peak stays");
+  close(fd);
+}
+
 static int run_one(ways_bench *bench, contestant *one, unsigned round, bool cold) {
   move_sums(bench, !one->sums);
   if (cold) drop_cache(bench);
+  forget_peak();
+  const double before = status_mib("VmRSS");
   const double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
   const double bytes = one->run(bench, one);
   one->wall[round] = (seconds(CLOCK_MONOTONIC) - wall) / bytes * 1e9;
   one->cpu[round] = (seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu) / bytes * 1e9;
+  const double grown = status_mib("VmHWM") - before;
+  if (grown > one->grown) one->grown = grown;
   return bytes > 0 ? 1 : fail(one->name, "failed");
 }
 
@@ -248,6 +287,10 @@ static double median(double *values, unsigned count) {
   return values[count / 2];
 }
 
+static const char *file_name(const ways_bench *bench) {
+  return strstr(bench->path, "aligned") ? "aligned" : "anywhere";
+}
+
 static void print_case(const ways_bench *bench, const char *name, contestant *all, unsigned count) {
   double best = 0, best_cpu = 0;
   for (unsigned i = 0; i < count; i++) {
@@ -259,9 +302,8 @@ static void print_case(const ways_bench *bench, const char *name, contestant *al
     if (best_cpu == 0 || cpu < best_cpu) best_cpu = cpu;
   }
   for (unsigned i = 0; i < count; i++) {
-    printf("%-5s %-9s %-22s %7.2f GB/s %7.3f s/GB %6.2f x %6.2f x\n", name,
-           strstr(bench->path, "aligned") ? "aligned" : "anywhere", all[i].name, 1 / all[i].wall[0], all[i].cpu[0],
-           best / all[i].wall[0], best_cpu / all[i].cpu[0]);
+    printf("%-6s %-9s %-22s %7.2f GB/s %7.3f s/GB %6.2f x %6.2f x %7.1f MiB\n", name, file_name(bench), all[i].name,
+           1 / all[i].wall[0], all[i].cpu[0], best / all[i].wall[0], best_cpu / all[i].cpu[0], all[i].grown);
   }
   fflush(stdout);
 }
@@ -277,6 +319,54 @@ static int run_case(ways_bench *bench, const char *name, contestant *all, unsign
   return 1;
 }
 
+/* ---- cancel ---- */
+
+typedef struct canceller {
+  double at; /* when it was cancelled; 0: it was not yet */
+  uint64_t done;
+} canceller;
+
+static bool cancel_half(void *user, const gm_load_progress *progress) {
+  canceller *self = user;
+  if (progress->done_bytes < progress->total_bytes / 2) return true;
+  self->at = seconds(CLOCK_MONOTONIC);
+  self->done = progress->done_bytes;
+  return false;
+}
+
+/* How long the call goes on after the cancel; below 0: it failed. */
+static double cancel_once(ways_bench *bench, double *out_rate) {
+  canceller self = {.at = 0};
+  gm_model *model = NULL;
+  gm_loaded_model *loaded = NULL;
+  const gm_load_params params = {.struct_size = sizeof params, .progress = cancel_half, .user = &self};
+  gm_error err = {.message = "it was not cancelled"};
+  drop_cache(bench);
+  gm_status status = gm_model_open(NULL, bench->path, &model, &err);
+  const double since = seconds(CLOCK_MONOTONIC);
+  if (status == GM_OK) status = gm_model_load(model, bench->pool, &params, &loaded, NULL, &err);
+  const double end = seconds(CLOCK_MONOTONIC);
+  gm_model_close(model);
+  gm_loaded_model_release(loaded, NULL);
+  if (status != GM_ERR_CANCELLED) return fail("cancel", err.message), -1;
+  *out_rate = (double)self.done / (self.at - since);
+  return end - self.at;
+}
+
+static int run_cancel(ways_bench *bench) {
+  double took[ROUNDS_MOST], rate[ROUNDS_MOST];
+  if (bench->only && strcmp(bench->only, "cancel") != 0) return 1;
+  move_sums(bench, true);
+  for (unsigned round = 0; round < bench->rounds; round++) {
+    took[round] = cancel_once(bench, &rate[round]);
+    if (took[round] < 0) return 0;
+  }
+  const double middle = median(took, bench->rounds);
+  printf("cancel %-9s gm auto                %7.2f GB/s  %6.1f ms, at most %.1f ms\n", file_name(bench),
+         median(rate, bench->rounds) / 1e9, middle * 1e3, took[bench->rounds - 1] * 1e3);
+  return 1;
+}
+
 static int run_file(ways_bench *bench, bool aligned) {
   contestant warm[] = {{.name = "pread 16 MiB", .peer = true, .run = run_pread},
                        {.name = "mmap + memcpy", .peer = true, .run = run_mapped},
@@ -286,6 +376,7 @@ static int run_file(ways_bench *bench, bool aligned) {
                        {.name = "gm auto, verified", .run = run_gm, .verify = true},
                        {.name = "gm, by checksum file", .run = run_gm, .verify = true, .sums = true}};
   contestant cold[] = {{.name = "O_DIRECT 16 x 1 MiB", .peer = true, .run = run_direct},
+                       {.name = "io_uring 16 x 1 MiB", .run = run_uring},
                        {.name = "pread 16 MiB", .run = run_pread},
                        {.name = "gm auto", .run = run_gm},
                        {.name = "gm read", .run = run_gm, .path = GM_LOAD_PATH_READ},
@@ -298,6 +389,7 @@ static int run_file(ways_bench *bench, bool aligned) {
   good = good && run_case(bench, "warm", warm, sizeof warm / sizeof *warm);
   good = good && run_case(bench, "new", fresh, sizeof fresh / sizeof *fresh);
   good = good && run_case(bench, "cold", cold, sizeof cold / sizeof *cold);
+  good = good && run_cancel(bench);
   unlink(bench->path);
   move_sums(bench, true);
   unlink(bench->sums_path);
@@ -347,7 +439,7 @@ int main(int argc, char **argv) {
   if (snprintf(folder, sizeof folder, "%s/gm-load-XXXXXX", bench.folder) >= (int)sizeof folder - 32) return 2;
   if (!mkdtemp(folder)) return fail(folder, "cannot be made"), 1;
   bench.folder = folder;
-  printf("case  file      way                    by the clock      processor  ratio    ratio\n");
+  printf("case   file      way                    by the clock     processor    ratio    ratio      grown\n");
   int good = begin(&bench);
   for (int aligned = 0; aligned < 2 && good; aligned++) good = run_file(&bench, aligned != 0);
   free(bench.memory);

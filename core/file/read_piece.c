@@ -27,12 +27,34 @@ static uint64_t run_beside(const gm__read_range *range, const gm__read_part *par
   return range->run ? gm__min(left, range->run - (part->from + done) % range->run) : left;
 }
 
+/* 16 bytes in a register. */
+typedef unsigned char run_unit __attribute__((vector_size(16)));
+
+/* Copies as memmove does, where `to` is not behind `from`. The C library copies up to half a MiB by "rep movsb". On
+ * AMD's processors that takes up to three times as long where the addresses lie differently to a cache line. */
+static void run_copy(unsigned char *to, const unsigned char *from, uint64_t bytes) {
+  const uint64_t head = gm__min(bytes, (0 - (uintptr_t)to) % sizeof(run_unit));
+  memmove(to, from, (size_t)head);
+  uint64_t at = head;
+  for (run_unit unit[4]; bytes - at >= sizeof unit; at += sizeof unit) {
+    memcpy(&unit[0], from + at, sizeof unit[0]);
+    memcpy(&unit[1], from + at + sizeof unit[0], sizeof unit[0]);
+    memcpy(&unit[2], from + at + 2 * sizeof unit[0], sizeof unit[0]);
+    memcpy(&unit[3], from + at + 3 * sizeof unit[0], sizeof unit[0]);
+    memcpy(to + at, &unit[0], sizeof unit[0]);
+    memcpy(to + at + sizeof unit[0], &unit[1], sizeof unit[0]);
+    memcpy(to + at + 2 * sizeof unit[0], &unit[2], sizeof unit[0]);
+    memcpy(to + at + 3 * sizeof unit[0], &unit[3], sizeof unit[0]);
+  }
+  memmove(to + at, from + at, (size_t)(bytes - at));
+}
+
 /* A part out of the piece's bytes, which begin at `data`, to `to`; both may overlap where `to` is not behind. */
 static void run_gather(const gm__read_run *run, const gm__read_range *range, const gm__read_part *part,
                        const unsigned char *data, unsigned char *to) {
   for (uint64_t done = 0, bytes; done < part->bytes; done += bytes) {
     bytes = run_beside(range, part, done);
-    memmove(to + done, data + (gm__read_range_at(range, part->from + done) - run->piece->at), (size_t)bytes);
+    run_copy(to + done, data + (gm__read_range_at(range, part->from + done) - run->piece->at), bytes);
   }
 }
 
