@@ -64,7 +64,8 @@ static uint64_t beside_text(const fit_beside *it) {
 
 /* Each patch of an image has rows of activations: at least two, and one of the feed-forward part. It has at most eight
  * with two of those, or four with three of the text's width. Without flash attention every patch looks at every one.
- * clip.cpp planned 24 projectors of four types, and all are inside. */
+ * clip.cpp planned 24 projectors of four types, and all are inside. In `ldp` a convolution of each channel takes nine
+ * copies in f16, beside two rows of the text's width: seven in all. `ldpv2` has a quarter of the patches there. */
 static void beside_projector(fit_beside *it, bool is_plain) {
   const uint64_t side = beside_number(it, "clip.vision.image_size"),
                  patch = beside_number(it, "clip.vision.patch_size");
@@ -79,7 +80,8 @@ static void beside_projector(fit_beside *it, bool is_plain) {
   }
   const uint64_t patches = side / patch * (side / patch);
   const uint64_t scores = is_plain ? heads * patches * patches : 0, least = patches * (2 * width + feed);
-  const uint64_t layers = 8 * width + 2 * feed, behind = 4 * width + 3 * beside_text(it);
+  const uint64_t text = beside_text(it), copied = text > width && beside_says(it, "clip.projector_type", "ldp");
+  const uint64_t layers = 8 * width + 2 * feed, behind = 4 * (copied ? text : width) + 3 * text;
   it->compute.low = 4 * (least > scores ? least : scores);
   it->compute.high = 4 * (patches * (layers > behind ? layers : behind) + 2 * scores);
   it->compute.bytes = it->compute.high;
