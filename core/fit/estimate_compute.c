@@ -246,20 +246,30 @@ static void compute_doubt(const gm__shape *shape, uint64_t formula, gm_estimate_
   }
 }
 
+/* The range of one more order. */
+static gm_status compute_order(const gm_services *services, const gm__shape *shape, const gm__op_row *row, bool fused,
+                               bool on_host, gm_memory_range *range, gm_error *err) {
+  gm__shape other = *shape;
+  gm_memory_range theirs = *range;
+  other.row = other.traits = row;
+  other.fused_qkv = fused;
+  if (row == shape->row && fused == shape->fused_qkv) return GM_OK;
+  const gm_status status = gm__op_walk(services, &other, on_host, &theirs.bytes, err);
+  compute_widen(&theirs, theirs.bytes, 90, 110);
+  range->low = gm__min(range->low, theirs.low);
+  range->high = gm__max(range->high, theirs.high);
+  return status;
+}
+
 /* Models of the same architecture may have another order, and nothing tells which one has. */
 static gm_status compute_orders(const gm_services *services, const gm__shape *shape, bool on_host,
                                 gm_memory_range *range, gm_error *err) {
   gm_status status = GM_OK;
-  const gm__op_row *row = shape->row_is_open && shape->row ? gm__op_row_next(shape->row) : NULL;
+  const gm__op_row *row = shape->row_is_open ? shape->row : NULL;
   for (; row && status == GM_OK; row = gm__op_row_next(row)) {
-    gm__shape other = *shape;
-    gm_memory_range theirs = *range;
-    other.row = other.traits = row;
-    other.fused_qkv = row->fused_qkv;
-    status = gm__op_walk(services, &other, on_host, &theirs.bytes, err);
-    compute_widen(&theirs, theirs.bytes, 90, 110);
-    range->low = gm__min(range->low, theirs.low);
-    range->high = gm__max(range->high, theirs.high);
+    status = compute_order(services, shape, row, row->fused_qkv, on_host, range, err);
+    if (status != GM_OK || !gm__op_row_joins(row)) continue;
+    status = compute_order(services, shape, row, !row->fused_qkv, on_host, range, err);
   }
   return status;
 }

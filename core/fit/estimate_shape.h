@@ -10,7 +10,7 @@ typedef struct gm__shape {
   const gm_model_config *config; /* borrowed; its kinds of layers are there */
   const gm__op_row *row;         /* NULL: an architecture whose operations gm does not know in their order */
   const gm__op_row *traits;      /* of the architecture, also without an order; never NULL */
-  bool row_is_open;              /* the architecture has others, and nothing says which one is right */
+  bool row_is_open;              /* the architecture has other orders, and nothing says which one is right */
   bool fused_qkv;                /* queries, keys and values have one projection */
   uint64_t hidden, layers, vocab;
   uint64_t heads, head, value_head; /* of the widest layer; likewise below */

@@ -22,8 +22,12 @@ static bool choice_is_known(const gm_model *model) {
 }
 
 /* Recurrent layers have matrices of such names, too, and compressed ones have none. */
+bool gm__op_row_joins(const gm__op_row *row) {
+  return !row->mixer && !row->compressed && !row->low_rank && !row->adapters && !row->unordered;
+}
+
 static bool choice_fused(const gm__op_row *row, const gm_model *model) {
-  if (row->mixer || row->compressed || !choice_is_known(model)) return row->fused_qkv;
+  if (!gm__op_row_joins(row) || !choice_is_known(model)) return row->fused_qkv;
   return choice_has(model, "attn_qkv");
 }
 
@@ -40,6 +44,6 @@ gm__op_choice gm__op_choose(const char *architecture, const gm_model *model) {
   const gm__op_row *first = gm__op_row_find(architecture);
   const bool known = choice_is_known(model);
   const gm__op_row *row = known ? choice_row(first, model) : first;
-  const bool is_open = !known && gm__op_row_next(first) != NULL;
+  const bool is_open = !known && (gm__op_row_next(first) != NULL || gm__op_row_joins(first));
   return (gm__op_choice){.row = row, .is_open = is_open, .fused_qkv = choice_fused(row, model)};
 }

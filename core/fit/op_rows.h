@@ -113,10 +113,13 @@ const gm__op_row *gm__op_row_find(const char *architecture);
 /* The next row of the same architecture; NULL: there is none. */
 const gm__op_row *gm__op_row_next(const gm__op_row *row);
 
+/* Whether queries, keys and values of such a model may have one projection or three: only its tensors say it. */
+bool gm__op_row_joins(const gm__op_row *row);
+
 /* The tensors of a model say which of its rows holds. */
 typedef struct gm__op_choice {
   const gm__op_row *row; /* never NULL */
-  bool is_open;          /* there are other rows, and no tensor says which one is right */
+  bool is_open;          /* there are other orders, and no tensor says which one is right */
   bool fused_qkv;        /* as in the row, unless the tensors say otherwise */
 } gm__op_choice;
 

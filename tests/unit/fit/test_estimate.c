@@ -79,7 +79,7 @@ static void the_same_from_a_config(void **state) {
   assert_int_equal(out.parameters, UINT64_C(7241732096));
   assert_int_equal(out.host_weights + out.device_weights, UINT64_C(14483464192));
   assert_false(out.weights_exact);
-  assert_int_equal(out.method, GM_ESTIMATE_EXACT);
+  assert_int_equal(out.method, GM_ESTIMATE_INTERVAL);
   assert_int_equal(out.context, 4096);
   assert_int_equal(out.device_kv, UINT64_C(536870912));
   assert_int_equal(out.host_kv, 0);
@@ -385,7 +385,7 @@ static void experts_do_not_add_operations(void **state) {
     config.kinds[0].experts_used = many ? 1024 : 3;
     config.kinds[0].expert_intermediate = 64;
     assert_int_equal(gm_estimate_memory(&host.services, &config, NULL, NULL, &out, NULL), GM_OK);
-    assert_int_equal(out.method, GM_ESTIMATE_EXACT);
+    assert_true(out.device_compute.bytes > 0);
     peak[many] = host.peak_bytes;
   }
   assert_int_equal(peak[1], peak[0]);
