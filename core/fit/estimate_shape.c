@@ -115,7 +115,7 @@ static gm_status shape_check_config(const gm_model_config *config, gm_error *err
       {"vocab", config->vocab, 1, 1u << 26},
       {"layer_embedding", config->layer_embedding, 0, 1u << 16},
       {"indexer_block", config->indexer_block, 0, 1u << 20},
-      {"residual_streams", config->residual_streams, 0, 64},
+      {"residual_streams", config->residual_streams, 0, 16},
       {"residual_period", config->residual_period, 0, GM_MODEL_LAYERS_MAX},
       {"expert_latent", config->expert_latent, 0, 1u << 20},
       {"kind_count", config->kind_count, 1, GM_LAYER_KINDS_MAX},
