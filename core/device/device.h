@@ -47,10 +47,10 @@ struct gm_device {
   _Atomic int pressure;             /* gm_pressure_level said last */
   _Atomic uint32_t watches;         /* of it and of its pools: watch.h */
   gm__mutex trim_lock;              /* held while a pool trims others */
-  gm__mutex lock;                   /* streams, listeners, lazy default stream, users of `traffic` */
+  gm__mutex lock;                   /* streams, listeners, lazy default stream */
   gm__traffic traffic;
-  gm_stream *streams;               /* list of open ones */
-  gm_stream *closed, **closed_end;  /* closed ones, oldest first, by `next`: their names stay safe for a while */
+  gm_stream *streams;              /* list of open ones */
+  gm_stream *closed, **closed_end; /* closed ones, oldest first, by `next`: their names stay safe for a while */
   uint32_t closed_count;
   struct gm__stream_listener *listeners;
   gm__mutex adopt_lock;                              /* of `adopted_streams` and their `adoptions` */
