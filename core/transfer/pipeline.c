@@ -9,6 +9,7 @@
 #include "core/base/sized.h"
 #include "core/device/stream.h"
 #include "core/pool/pool.h"
+#include "core/transfer/shares.h"
 
 /* --- making one --- */
 
@@ -205,7 +206,18 @@ static gm_status pipeline_run(gm_pipeline *pipeline, gm_error *err) {
 static void pipeline_moves(gm_pipeline *pipeline, bool moves, uint64_t now) {
   if (pipeline->moves == moves || gm__context_forked(pipeline->device->ctx)) return;
   pipeline->moves = moves;
+  if (moves) pipeline->moves_ns = now;
+  if (!moves) pipeline->moved_ns += now - pipeline->moves_ns;
   (moves ? gm__traffic_begin : gm__traffic_end)(pipeline->device, now);
+}
+
+static void pipeline_shares(gm_pipeline *pipeline, uint64_t now) {
+  gm_pipeline_stats *stats = &pipeline->stats;
+  const uint64_t ns = pipeline->moved_ns + (pipeline->moves ? now - pipeline->moves_ns : 0);
+  const gm__shares shares = gm__shares_of(pipeline->device, stats->up_bytes, stats->down_bytes, (double)ns * 1e-9);
+  stats->up_utilisation = shares.up_utilisation;
+  stats->down_utilisation = shares.down_utilisation;
+  stats->overlap = shares.overlap;
 }
 
 /* The end of a call that began at `since`. */
@@ -216,6 +228,7 @@ static gm_status pipeline_end(gm_pipeline *pipeline, uint64_t since, gm_status s
   const uint64_t now = gm__now_ns();
   pipeline->stats.seconds += (double)(now - since) / 1e9;
   if (!pipeline->flying) pipeline_moves(pipeline, false, now);
+  if (out && !gm__context_forked(pipeline->device->ctx)) pipeline_shares(pipeline, now);
   pipeline->stats.host_bytes = info.bytes + pipeline->room_bytes;
   memcpy(pipeline->stats.why, info.why, sizeof pipeline->stats.why);
   if (out) gm__sized_out(out, &pipeline->stats, sizeof pipeline->stats);

@@ -49,7 +49,8 @@ struct gm_pipeline {
   gm_error failure;
   gm_pipeline_stats stats;
   atomic_bool cancelled;
-  bool moves; /* it is a user of the device's link: from a call on until nothing is on its way */
+  bool moves;                  /* it is a user of the device's link: from a call on until nothing is on its way */
+  uint64_t moves_ns, moved_ns; /* since when; and how long before that */
 };
 
 /* --- pipeline_codec.c --- */

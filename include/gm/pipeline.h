@@ -129,6 +129,9 @@ typedef struct gm_pipeline_stats {
   double in_codec;           /* in in_codec */
   double out_codec;          /* in out_codec */
   uint64_t prefetched_bytes; /* that `needs` named */
+  /* Of the time from a call on until nothing was on its way. 0 until gm_transfer_measure has measured the links. */
+  double up_utilisation, down_utilisation; /* the share for which each way is busy with its bytes at that rate */
+  double overlap;                          /* both ways beside each other, as a share of what could be: 0 to 1 */
 } gm_pipeline_stats;
 
 /* Makes a pipeline: its blocks, its streams, and a ring that is empty until the first piece. The caller destroys *out.

@@ -170,8 +170,12 @@ static void a_pipeline(void **state) {
   pieces = 200;
   ok(gm_pipeline_create(device, &params, &pipeline, &err), &err);
   play();
-  ok(gm_pipeline_run(pipeline, NULL, &err), &err);
+  gm_pipeline_stats stats = {.struct_size = sizeof stats};
+  ok(gm_pipeline_run(pipeline, &stats, &err), &err);
   const gm_transfer_totals now = end_play();
+  near(stats.up_utilisation, now.up_utilisation); /* which the journal has confirmed */
+  near(stats.down_utilisation, now.down_utilisation);
+  near(stats.overlap, now.overlap);
   ok(gm_pipeline_destroy(pipeline, &err), &err);
   assert_int_equal(now.users, 1);
   assert_int_equal(now.useful_bytes, 400 * SLOT);
@@ -191,7 +195,9 @@ static void pushed_pieces_are_under_way(void **state) {
   ok(gm_pipeline_push(pipeline, up, SLOT, UINT64_MAX, &err), &err);
   cuda_say("advance 10000000");
   near(totals_of(device).seconds, 10e-3);
-  ok(gm_pipeline_flush(pipeline, NULL, &err), &err);
+  gm_pipeline_stats stats = {.struct_size = sizeof stats};
+  ok(gm_pipeline_flush(pipeline, &stats, &err), &err);
+  near(stats.up_utilisation, SLOT / 1e9 / 10e-3);
   cuda_say("advance 10000000");
   near(totals_of(device).seconds, 10e-3);
   cuda_say("set LINK off");
