@@ -43,7 +43,7 @@ static size_t key_add(char *out, size_t at, const char *text) {
 size_t gm__link_key(const gm_device *device, char out[GM__LINK_KEY_SIZE]) {
   const gm_device_info *info = &device->info;
   char uuid[2 * GM_UUID_BYTES + 1], slot[GM__SYSFS_LINK_SIZE];
-  for (int i = 0; i < GM_UUID_BYTES; i++) snprintf(uuid + 2 * i, 3, "%02x", info->uuid[i]);
+  for (size_t i = 0; i < GM_UUID_BYTES; i++) snprintf(uuid + 2 * i, 3, "%02x", info->uuid[i]);
   gm__sysfs_link(device->ctx->host_root, gm__pci_parse(info->pci), slot);
   size_t at = key_add(out, 0, info->backend);
   at = key_add(out, at, uuid);

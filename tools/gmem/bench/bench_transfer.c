@@ -239,7 +239,8 @@ static void bench_give(transfer_bench *b) {
 
 gm_status bench_transfer_run(const transfer_plan *plan, session *self, bench_rows *rows, gm_error *err) {
   transfer_bench b = {.plan = plan, .self = self, .rows = rows, .links = {.struct_size = sizeof b.links}};
-  b.bytes = plan->bytes < SMALL_COUNT * SMALL_STEP ? SMALL_COUNT * SMALL_STEP : plan->bytes;
+  const uint64_t least = (uint64_t)SMALL_COUNT * SMALL_STEP;
+  b.bytes = plan->bytes < least ? least : plan->bytes;
   b.bytes = (b.bytes + 4095) / 4096 * 4096;
   gm_status status = session_begin(self, NULL, err);
   if (status == GM_OK) status = session_open(self, &plan->choice, 2 * b.bytes, err);
