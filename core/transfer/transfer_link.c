@@ -78,26 +78,44 @@ static gm_status link_measure(gm_device *device, gm__ring *ring, gm_transfer_lin
   return status ? status : closed;
 }
 
-/* Nobody has asked yet in this process. */
-static gm_status link_find(gm_device *device, gm__ring *ring, gm_transfer_links *out, gm_error *err) {
-  const bool kept = gm__link_file_find(device, &out->up, &out->down);
-  const gm_status status = kept ? GM_OK : link_measure(device, ring, out, err);
+/* What is known of the links. False: nothing is. */
+static bool link_known(gm_device *device, double *out_up, double *out_down) {
+  return gm__staging_links(device, out_up, out_down) || gm__link_file_find(device, out_up, out_down);
+}
+
+/* Measures, and keeps the better of both. */
+static gm_status link_better(gm_device *device, gm__ring *ring, gm_transfer_links *known, gm_error *err) {
+  gm_transfer_links now = {.struct_size = sizeof now};
+  const gm_status status = link_measure(device, ring, &now, err);
   if (status) return status;
-  if (!kept) gm__link_file_keep(device, out->up, out->down);
-  gm__staging_set_links(device, out->up, out->down);
+  const bool better = now.up > known->up || now.down > known->down;
+  if (now.up > known->up) known->up = now.up;
+  if (now.down > known->down) known->down = now.down;
+  if (better) gm__link_file_keep(device, known->up, known->down);
   return GM_OK;
+}
+
+static gm_status link_tell(gm_device *device, bool again, gm_transfer_links *out, const char *op, gm_error *err) {
+  gm_transfer_links links = {.struct_size = sizeof links};
+  gm__ring *ring = NULL;
+  gm_status status = gm__device_check(device, op, err);
+  if (!status) status = gm__sized_check(out, sizeof *out, op, "out", err);
+  if (!status) status = gm__staging_open(device, &ring, err);
+  if (status) return status;
+  const bool known = link_known(device, &links.up, &links.down);
+  if (again || !known) status = link_better(device, ring, &links, err);
+  if (!status) gm__staging_set_links(device, links.up, links.down);
+  gm__staging_close(device);
+  if (!status) gm__sized_out(out, &links, sizeof links);
+  return gm__error_of(op, status, err);
 }
 
 gm_status gm_transfer_measure(gm_device *device, gm_transfer_links *out, gm_error *err) {
   GM__UNCANCELLED();
-  gm_transfer_links links = {.struct_size = sizeof links};
-  gm__ring *ring = NULL;
-  gm_status status = gm__device_check(device, link_op, err);
-  if (!status) status = gm__sized_check(out, sizeof *out, link_op, "out", err);
-  if (!status) status = gm__staging_open(device, &ring, err);
-  if (status) return status;
-  if (!gm__staging_links(device, &links.up, &links.down)) status = link_find(device, ring, &links, err);
-  gm__staging_close(device);
-  if (!status) gm__sized_out(out, &links, sizeof links);
-  return gm__error_of(link_op, status, err);
+  return link_tell(device, false, out, link_op, err);
+}
+
+gm_status gm_transfer_measure_again(gm_device *device, gm_transfer_links *out, gm_error *err) {
+  GM__UNCANCELLED();
+  return link_tell(device, true, out, "gm_transfer_measure_again", err);
 }

@@ -115,6 +115,10 @@ typedef struct gm_transfer_links {
  * gm makes no streams on this device. OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, DRIVER, DEVICE_LOST. */
 GM_API gm_status gm_transfer_measure(gm_device *device, gm_transfer_links *out, gm_error *err);
 
+/* Measures both ways whatever is known of them, and keeps the better rate of each: for rates that were measured while
+ * others worked. Errors: those of gm_transfer_measure. */
+GM_API gm_status gm_transfer_measure_again(gm_device *device, gm_transfer_links *out, gm_error *err);
+
 /* What transfers, loads, saves, pipelines and copies between devices have moved between the host and a device since it
  * was opened. Copies of gm_block_write and gm_block_read by the program do not count, nor those that the host does. */
 typedef struct gm_transfer_totals {

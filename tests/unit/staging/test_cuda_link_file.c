@@ -118,6 +118,24 @@ static void a_later_process_does_not_measure(void **state) {
   end_device();
 }
 
+/* What was measured on a busy machine is mended; what was measured on a quiet one stays. */
+static void the_better_rate_of_each_way_stays(void **state) {
+  (void)state;
+  gm_error err;
+  double up = 0, down = 0;
+  gm_transfer_links links = {.struct_size = sizeof links};
+  open_in(folder.path);
+  gm__link_file_keep(device, 2000, 1e14);
+  adopt_scene_ok(gm_transfer_measure_again(device, &links, &err), &err);
+  assert_true(links.up > 1e6 && links.down == 1e14);
+  assert_true(gm__link_file_find(device, &up, &down));
+  assert_true(up > links.up - 1 && up <= links.up && down == 1e14);
+  adopt_scene_ok(gm_transfer_measure(device, &links, &err), &err);
+  assert_true(links.down == 1e14);
+  assert_int_equal(gm_transfer_measure_again(device, NULL, NULL), GM_ERR_INVALID_ARGUMENT);
+  end_device();
+}
+
 static void another_driver_measures_again(void **state) {
   (void)state;
   char text[FILE_MOST];
@@ -331,6 +349,7 @@ int main(void) {
 #define LINK_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
   const struct CMUnitTest tests[] = {
       LINK_TEST(a_later_process_does_not_measure),
+      LINK_TEST(the_better_rate_of_each_way_stays),
       LINK_TEST(another_driver_measures_again),
       LINK_TEST(the_slot_of_the_card_is_in_the_key),
       LINK_TEST(two_cards_have_a_line_each),

@@ -245,7 +245,7 @@ gm_status bench_transfer_run(const transfer_plan *plan, session *self, bench_row
   gm_status status = session_begin(self, NULL, err);
   if (status == GM_OK) status = session_open(self, &plan->choice, 2 * b.bytes, err);
   if (status == GM_OK) status = gm_pool_create(self->device, NULL, &self->pool, err);
-  if (status == GM_OK) status = gm_transfer_measure(self->device, &b.links, err);
+  if (status == GM_OK) status = gm_transfer_measure_again(self->device, &b.links, err);
   if (status == GM_OK) status = bench_take(&b, err);
   if (status == GM_OK) status = bench_cases(&b, err);
   bench_give(&b);
