@@ -9,10 +9,12 @@
 
 #include <cmocka.h>
 
+#include "core/context/context.h"
 #include "gm/buffer.h"
 #include "gm/native_cpu.h"
 #include "gm/tracker.h"
 #include "support/pinned_card.h"
+#include "support/temp_folder.h"
 
 static gm_buffer *make(const pool_bench *bench, uint64_t bytes, gm_fallback fallback) {
   gm_buffer_params params = {
@@ -181,6 +183,31 @@ static void test_wrong_requests_never_fall_back(void **state) {
   pool_bench_close(&bench);
 }
 
+/* All that the host has free is granted, and no byte more. */
+static void test_the_last_byte_of_the_host(void **state) {
+  (void)state;
+  static const char meminfo[] = "MemTotal: 8192 kB\nMemAvailable: 4096 kB\n";
+  pool_bench bench;
+  temp_folder folder;
+  gm_error failure;
+  gm_buffer *buffer = NULL;
+  open_card(&bench, 0, 0);
+  char *root = bench.ctx->host_root;
+  temp_folder_make(&folder);
+  temp_folder_dir(&folder, "proc");
+  temp_folder_write(&folder, "proc/meminfo", meminfo, sizeof meminfo - 1);
+  bench.ctx->host_root = folder.path;
+  const gm_buffer_params params = {
+      .struct_size = sizeof params, .request = {.bytes = 4 * MIB + 1}, .fallback = GM_FALLBACK_HOST};
+  assert_int_equal(gm_buffer_create(bench.pool, &params, &buffer, &failure), GM_ERR_OUT_OF_HOST_MEMORY);
+  buffer = make(&bench, 4 * MIB, GM_FALLBACK_HOST);
+  assert_int_equal(gm_buffer_location(buffer), GM_LOCATION_HOST);
+  gm_buffer_release(buffer, NULL);
+  bench.ctx->host_root = root;
+  temp_folder_remove(&folder);
+  pool_bench_close(&bench);
+}
+
 static void test_promotion_keeps_the_contents(void **state) {
   (void)state;
   pool_bench bench;
@@ -266,6 +293,7 @@ int main(void) {
       cmocka_unit_test(test_a_full_device_falls_back_to_pinned_then_to_host),
       cmocka_unit_test(test_policies_refuse),
       cmocka_unit_test(test_wrong_requests_never_fall_back),
+      cmocka_unit_test(test_the_last_byte_of_the_host),
       cmocka_unit_test(test_promotion_keeps_the_contents),
       cmocka_unit_test(test_ranges_are_checked_wherever_it_lives),
       cmocka_unit_test(test_a_closed_stream_is_host_order),
