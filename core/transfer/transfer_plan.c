@@ -118,12 +118,35 @@ static gm_status plan_rows(gm_transfer *t, const char *op, gm_error *err) {
   return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to pack small copies");
 }
 
-static gm_status plan_ring(gm_transfer *t, bool staged, uint64_t may_pack, const char *op, gm_error *err) {
+/* Copies of one size, in equal steps on the device, in any order. */
+static bool plan_is_even(const gm_transfer *t) {
+  const gm__transfer_copy *first = &t->copies[0];
+  const uint64_t bytes = first->what.bytes;
+  uint64_t low = UINT64_MAX, high = 0;
+  for (uint64_t i = 0; i < t->count; i++) {
+    const gm__transfer_copy *copy = &t->copies[i];
+    if (copy->what.bytes != bytes || copy->memory.handle != first->memory.handle) return false;
+    low = gm__min(low, copy->memory_at);
+    high = gm__max(high, copy->memory_at);
+  }
+  const uint64_t step = (high - low) / (t->count - 1);
+  bool even = step >= bytes;
+  for (uint64_t i = 0; i < t->count && even; i++) even = (t->copies[i].memory_at - low) % step == 0;
+  return even;
+}
+
+/* Is it worth to look closer? The device scatters no few copies, so these have to become one. */
+static bool plan_packs(const gm_transfer *t, uint64_t may_pack) {
+  if (may_pack >= GM__TRANSFER_SCATTERS) return true;
+  return may_pack >= PLAN_PACK_LEAST && may_pack == t->count && plan_is_even(t);
+}
+
+static gm_status plan_ring(gm_transfer *t, bool packs, bool staged, const char *op, gm_error *err) {
   gm__ring_info info;
   gm_status status = gm__staging_open(t->device, &t->ring, err);
   if (status) return status;
   gm__ring_join(t->ring, &t->user);
-  const uint64_t small = may_pack >= PLAN_PACK_LEAST ? gm__transfer_small_bytes(t->device) : 0;
+  const uint64_t small = packs ? gm__transfer_small_bytes(t->device) : 0;
   if (!staged && !small) return GM_OK;
   status = gm__ring_grow(t->ring, 1, err);
   if (status) return status;
@@ -142,7 +165,8 @@ static gm_status plan_ways(gm_transfer *t, const char *op, gm_error *err) {
     staged = staged || t->copies[i].path == GM__TRANSFER_STAGED;
     may_pack += plan_may_pack(t, &t->copies[i]);
   }
-  return staged || may_pack >= PLAN_PACK_LEAST ? plan_ring(t, staged, may_pack, op, err) : GM_OK;
+  const bool packs = plan_packs(t, may_pack);
+  return staged || packs ? plan_ring(t, packs, staged, op, err) : GM_OK;
 }
 
 /* --- the stream --- */

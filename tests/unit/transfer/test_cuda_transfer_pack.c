@@ -156,6 +156,28 @@ static void larger_ones_are_not_scattered(void **state) {
   assert_in_range(run(copies, COPIES, NULL).link_copies, COPIES / 2, COPIES);
 }
 
+/* The device scatters no few copies: those of one size in equal steps are packed, all others are not. */
+static void few_copies_are_packed_in_equal_steps(void **state) {
+  (void)state;
+  enum { FEW = 16 };
+  uint64_t places[COPIES];
+  pack_up_to(4096);
+  scatter_up_to(4096);
+  for (uint64_t i = 0; i < COPIES; i++) places[i] = FIRST + (i * 7 % FEW) * 777;
+  set_copies(places, false);
+  assert_int_equal(run(copies, FEW, NULL).link_copies, 1);
+  assert_int_equal(run(copies, FEW - 1, NULL).link_copies, FEW - 1); /* they are too few */
+  copies[5].bytes--;
+  assert_true(run(copies, FEW, NULL).link_copies > 1);
+  places[0] += 1;
+  set_copies(places, false);
+  assert_true(run(copies, FEW, NULL).link_copies > 1);
+  set_copies(places, true);
+  memset(down, 0, BYTES);
+  run(copies, FEW, NULL);
+  assert_memory_equal(up, down, FEW * SMALL);
+}
+
 /* Whatever of a scattered load fails, nothing of it counts, and a transfer that goes on moves it all. */
 static void a_failed_scatter_is_moved_again(void **state) {
   (void)state;
@@ -280,11 +302,17 @@ static void a_device_is_measured_once(void **state) {
 int main(void) {
 #define TRANSFER_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
   const struct CMUnitTest tests[] = {
-      TRANSFER_TEST(equal_steps_are_one_copy),        TRANSFER_TEST(steps_that_differ_stay_apart),
-      TRANSFER_TEST(steps_that_differ_are_scattered), TRANSFER_TEST(larger_ones_are_not_scattered),
-      TRANSFER_TEST(a_failed_scatter_is_moved_again), TRANSFER_TEST(larger_copies_go_by_themselves),
-      TRANSFER_TEST(random_boxes_keep_their_bytes),   TRANSFER_TEST(random_boxes_that_are_scattered_keep_their_bytes),
-      TRANSFER_TEST(a_failed_box_is_moved_again),     TRANSFER_TEST(a_device_is_measured_once),
+      TRANSFER_TEST(equal_steps_are_one_copy),
+      TRANSFER_TEST(steps_that_differ_stay_apart),
+      TRANSFER_TEST(steps_that_differ_are_scattered),
+      TRANSFER_TEST(larger_ones_are_not_scattered),
+      TRANSFER_TEST(a_failed_scatter_is_moved_again),
+      TRANSFER_TEST(larger_copies_go_by_themselves),
+      TRANSFER_TEST(few_copies_are_packed_in_equal_steps),
+      TRANSFER_TEST(random_boxes_keep_their_bytes),
+      TRANSFER_TEST(random_boxes_that_are_scattered_keep_their_bytes),
+      TRANSFER_TEST(a_failed_box_is_moved_again),
+      TRANSFER_TEST(a_device_is_measured_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
