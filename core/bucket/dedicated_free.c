@@ -1,6 +1,7 @@
 #include "core/bucket/dedicated.h"
 
 #include "core/base/saturate.h"
+#include "core/provider/walk.h"
 
 enum { DEDICATED_TURNS = 4 }; /* blocks that a free looks at */
 
@@ -166,7 +167,33 @@ typedef struct dedicated_trim {
   void *user;
   uint64_t keep_bytes, freed_by;
   gm__leaving *leaving;
+  uint32_t looks;
 } dedicated_trim;
+
+/* A pooled block as it was before the lock was left. */
+typedef struct dedicated_seen {
+  gm__allocation *allocation;
+  uint32_t check;
+} dedicated_seen;
+
+static dedicated_seen dedicated_see(gm__allocation *allocation) {
+  return (dedicated_seen){allocation, allocation ? allocation->check : 0};
+}
+
+/* NULL: somebody has taken it since. */
+static gm__allocation *dedicated_seen_again(const dedicated_seen *seen) {
+  const gm__allocation *at = seen->allocation;
+  return at && at->state == GM__ALLOCATION_POOLED && at->check == seen->check ? seen->allocation : NULL;
+}
+
+/* Leaves the lock after each piece. Returns the block to go on with: `next`, or the oldest if that has gone. */
+static gm__allocation *dedicated_trim_next(dedicated_trim *trim, gm__allocation *next) {
+  const dedicated_seen seen = dedicated_see(next);
+  if (!next || ++trim->looks % GM__PROVIDER_PIECE) return next;
+  gm__provider_breathe(trim->dedicated->provider);
+  gm__allocation *again = dedicated_seen_again(&seen);
+  return again ? again : trim->dedicated->buckets.ages.last;
+}
 
 /* The bytes that are still too many. */
 static uint64_t dedicated_excess(const dedicated_trim *trim) {
@@ -179,20 +206,24 @@ static bool dedicated_is_chosen(const dedicated_trim *trim, gm__allocation *allo
 }
 
 /* Gives the smallest block that is enough by itself, the oldest of equal ones. False: none is. */
-static bool dedicated_trim_one(const dedicated_trim *trim) {
+static bool dedicated_trim_one(dedicated_trim *trim) {
   const uint64_t excess = dedicated_excess(trim);
-  gm__allocation *best = NULL;
-  for (gm__allocation *each = trim->dedicated->buckets.ages.last; each; each = each->links[GM__BY_AGE].prev) {
+  dedicated_seen seen = {NULL, 0};
+  for (gm__allocation *each = trim->dedicated->buckets.ages.last; each;
+       each = dedicated_trim_next(trim, each->links[GM__BY_AGE].prev)) {
+    gm__allocation *best = dedicated_seen_again(&seen);
     const bool better = each->bytes >= excess && (!best || each->bytes < best->bytes);
-    if (better && dedicated_is_chosen(trim, each)) best = each;
+    if (better && dedicated_is_chosen(trim, each)) seen = dedicated_see(each);
   }
+  gm__allocation *best = dedicated_seen_again(&seen);
   if (best) gm__dedicated_detach(trim->dedicated, trim->leaving, best);
   return best != NULL;
 }
 
 /* Gives the oldest blocks, up to one that is enough for the rest. */
-static void dedicated_trim_oldest(const dedicated_trim *trim) {
-  for (gm__allocation *each = trim->dedicated->buckets.ages.last, *newer; each; each = newer) {
+static void dedicated_trim_oldest(dedicated_trim *trim) {
+  for (gm__allocation *each = trim->dedicated->buckets.ages.last, *newer; each;
+       each = dedicated_trim_next(trim, newer)) {
     newer = each->links[GM__BY_AGE].prev;
     if (!dedicated_is_chosen(trim, each)) continue;
     if (each->bytes >= dedicated_excess(trim)) return;
@@ -202,7 +233,7 @@ static void dedicated_trim_oldest(const dedicated_trim *trim) {
 
 void gm__dedicated_trim(gm__dedicated *dedicated, uint64_t (*pooled)(void *user), void *user, uint64_t keep_bytes,
                         uint64_t freed_by, gm__leaving *leaving) {
-  const dedicated_trim trim = {dedicated, pooled, user, keep_bytes, freed_by, leaving};
+  dedicated_trim trim = {dedicated, pooled, user, keep_bytes, freed_by, leaving, 0};
   gm__mutex_lock(&dedicated->provider->lock);
   if (dedicated_excess(&trim) && !dedicated_trim_one(&trim)) {
     dedicated_trim_oldest(&trim);
@@ -213,10 +244,12 @@ void gm__dedicated_trim(gm__dedicated *dedicated, uint64_t (*pooled)(void *user)
 
 static void dedicated_sweep_class(gm__dedicated *dedicated, const gm__bucket *bucket, uint64_t reserved,
                                   gm__leaving *leaving) {
+  uint32_t looks = 0;
   gm__dedicated_settle_bucket(dedicated, bucket);
   while (bucket->idle.last && bucket->count > bucket->served) {
     if (atomic_load(&dedicated->provider->stats.reserved_bytes) - leaving->bytes <= reserved) return;
     gm__dedicated_detach(dedicated, leaving, bucket->idle.last);
+    if (++looks % GM__PROVIDER_PIECE == 0) gm__provider_breathe(dedicated->provider);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/poll.h"
 #include "core/heap/heap.h"
+#include "core/provider/walk.h"
 
 static const uint64_t trim_patience_ns = 1000000;
 
@@ -61,10 +62,10 @@ uint64_t gm__heap_trim(gm__heap *heap, uint64_t keep_bytes, uint64_t freed_by) {
 }
 
 static void trim_settle_dedicated(gm__heap *heap) {
+  uint32_t cursor = 0;
   gm__mutex_lock(&heap->provider.lock);
-  for (gm__allocation *allocation = heap->dedicated.buckets.ages.last; allocation;
-       allocation = allocation->links[GM__BY_AGE].prev) {
-    gm__dedicated_settle(&heap->dedicated, allocation);
+  for (gm__allocation *allocation; (allocation = gm__provider_walk(&heap->provider, &cursor));) {
+    if (allocation->state == GM__ALLOCATION_POOLED) gm__dedicated_settle(&heap->dedicated, allocation);
   }
   gm__mutex_unlock(&heap->provider.lock);
 }

@@ -7,6 +7,7 @@
 #include "core/provider/ask.h"
 #include "core/provider/native_objects.h"
 #include "core/provider/upstream.h"
+#include "core/provider/walk.h"
 
 /* Invariants: bytes are taken from the budget before anybody is asked for them, and they return to it after the memory
  * is back. So the budget never says less than the pool holds. An allocation leaves the address map before its memory
@@ -214,12 +215,13 @@ void gm__provider_return(gm__provider *provider, gm__leaving *leaving) {
     gm__claim_return(&provider->claim, allocation->bytes);
   }
   gm__mutex_lock(&provider->lock);
-  for (gm__allocation *allocation = leaving->first, *next; allocation; allocation = next) {
-    next = allocation->links[GM__BY_USE].next;
+  for (uint32_t looks = 0; leaving->first;) {
+    gm__allocation *allocation = leaving->first;
+    leaving->first = allocation->links[GM__BY_USE].next;
     gm__allocation_release(&provider->allocations, allocation);
+    if (++looks % GM__PROVIDER_PIECE == 0) gm__provider_breathe(provider);
   }
   gm__mutex_unlock(&provider->lock);
-  leaving->first = NULL;
 }
 
 void gm__provider_note_failure(gm__provider *provider, const gm__want *want, const gm_error *failure) {
