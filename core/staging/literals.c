@@ -212,7 +212,7 @@ static void literals_grow(const gm__literals *work, uint64_t *at, unsigned free,
     const gm__literals_code *code = &work->codes[i];
     const unsigned rest = free - code->bits;
     uint64_t longer = entry | (uint64_t)code->symbol << 8 * many;
-    longer += ((uint64_t)1 << LITERALS_MANY_AT) + ((uint64_t)code->bits << LITERALS_BITS_AT);
+    longer += (UINT64_C(1) << LITERALS_MANY_AT) + code->bits * (UINT64_C(1) << LITERALS_BITS_AT);
     uint64_t *behind = end;
     end -= (size_t)1 << rest;
     if (rest < work->codes[0].bits || many + 1 == LITERALS_AT_ONCE) {
