@@ -3,6 +3,7 @@
 #include "backends/opencl/opencl_part.h"
 #include "backends/opencl/opencl_point.h"
 #include "backends/opencl/opencl_queue.h"
+#include "core/base/saturate.h"
 
 /* Copies of boxes. OpenCL's boxes are narrower than gm's. A slice pitch must be a multiple of the row pitch. Within one
  * buffer both sides must have equal pitches. gm cuts a box that does not fit into slices or into rows. A box of one
@@ -113,10 +114,21 @@ static gm__opencl_range opencl_rect_range(const opencl_rect_job *job, const open
   return (gm__opencl_range){side->buffer, side->viewed, side->offset, slices + rows + job->row_bytes};
 }
 
+/* Boxes of one buffer that touch, or nearly do. The standard's own check of overlap (CL_MEM_COPY_OVERLAP) counts a row
+ * and a slice too many, also of a single row. So such rows are plain copies. */
+static bool opencl_rect_is_near(const opencl_rect_job *job) {
+  const uint64_t src = job->src.offset, dst = job->dst.offset, apart = src > dst ? src - dst : dst - src;
+  const uint64_t row = gm__max(job->src.row_pitch, job->dst.row_pitch);
+  const uint64_t slice = gm__max(gm__max(job->src.slice_pitch, job->dst.slice_pitch), job->rows * row);
+  if (!job->src.buffer || job->src.buffer != job->dst.buffer) return false;
+  return apart < job->slices * slice + job->rows * row + job->row_bytes;
+}
+
 /* The box in parts of its buffers, where the engine uses parts. */
 static gm_status opencl_rect_run_parts(gm__opencl_device *device, opencl_rect_job *job, gm_error *err) {
   const gm__opencl_range dst = opencl_rect_range(job, &job->dst), src = opencl_rect_range(job, &job->src);
   gm__opencl_sides sides;
+  job->by_rows |= opencl_rect_is_near(job);
   gm_status status = gm__opencl_sides_open(device, &dst, &src, &sides, err);
   if (status != GM_OK) return status;
   job->dst.buffer = sides.to.buffer;

@@ -57,11 +57,36 @@ static void rect_to_device_asynchronous(cts *t) { rect_rounds(t, 0, false); }
 static void rect_to_host_asynchronous(cts *t) { rect_rounds(t, 1, false); }
 static void rect_copy_asynchronous(cts *t) { rect_rounds(t, 2, false); }
 
+/* Boxes of one memory that touch, in either order, tight and loose. */
+static void rect_copy_within_one_memory(cts *t) {
+  static unsigned char want[RECT_ROOM], before[RECT_ROOM], got[RECT_ROOM];
+  gm_memory memory;
+  void *stream;
+  if (!cts_stream(t, &stream) || !cts_memory(t, t->type, RECT_ROOM, &memory)) return;
+  cts_noise(t, want, RECT_ROOM);
+  CTS_OK(t, t->ops->copy_to_device(t->device, stream, &memory, 0, want, RECT_ROOM, NULL, &t->err));
+  for (int i = 0; i < 60; i++) {
+    gm_rect rect = {.row_bytes = 1 + cts_random(t, 90), .rows = 1 + cts_random(t, 8), .slices = 1 + cts_random(t, 3)};
+    const uint64_t row = rect.row_bytes + (i % 3 ? cts_random(t, 30) : 0), slice = row * rect.rows;
+    const uint64_t low = cts_random(t, 5000), high = low + slice * rect.slices;
+    rect.src_row_pitch = rect.dst_row_pitch = row;
+    rect.src_slice_pitch = rect.dst_slice_pitch = slice;
+    rect.src_offset = i % 2 ? low : high;
+    rect.dst_offset = i % 2 ? high : low;
+    memcpy(before, want, RECT_ROOM);
+    cts_oracle_rect(want, before, &rect);
+    CTS_OK(t, t->ops->rect_copy(t->device, stream, &memory, &memory, &rect, NULL, &t->err));
+  }
+  CTS_OK(t, t->ops->copy_to_host(t->device, stream, &memory, 0, got, RECT_ROOM, NULL, &t->err));
+  cts_same(t, got, want, RECT_ROOM, "after boxes moved within one memory");
+}
+
 static const cts_case rect_cases[] = {
     {"rect.to_device_waiting", rect_to_device_waiting, CTS_RECT | CTS_CONTENTS | CTS_EACH_TYPE},
     {"rect.to_host_waiting", rect_to_host_waiting, CTS_RECT | CTS_CONTENTS | CTS_EACH_TYPE},
     {"rect.copy_waiting", rect_copy_waiting, CTS_RECT | CTS_CONTENTS | CTS_EACH_TYPE},
     {"rect.copy_to_the_next_type", rect_copy_to_the_next_type, CTS_RECT | CTS_CONTENTS | CTS_EACH_TYPE},
+    {"rect.copy_within_one_memory", rect_copy_within_one_memory, CTS_RECT | CTS_CONTENTS | CTS_EACH_TYPE},
     {"rect.to_device_asynchronous", rect_to_device_asynchronous,
      CTS_RECT | CTS_CONTENTS | CTS_STREAMS | CTS_POINTS | CTS_EACH_TYPE},
     {"rect.to_host_asynchronous", rect_to_host_asynchronous,
