@@ -6,7 +6,7 @@ _gmem() {
     --strategy) words='auto best_fit bucket' ;;
     --level) words='passive active isolated' ;;
     --color) words='auto always never' ;;
-    --path) words='auto mmap read direct gds' ;;
+    --path) words='auto mmap read direct gds in-place' ;;
     --kv-type | --dtype) words='f32 f16 bf16 q8_0 q5_1 q5_0 q4_1 q4_0' ;;
     *)
       if ((COMP_CWORD == 1)) || { ((COMP_CWORD == 2)) && [[ $command == help ]]; }; then
