@@ -1,6 +1,6 @@
 /* Compute buffers of what makes images. The engine is stable-diffusion.cpp. It planned its graphs of FLUX.1, SD 3,
- * SD 3.5 and of their decoders for images of 256 to 2048 pixels. Each of these 126 buffers is inside the intervals
- * below. */
+ * SD 3.5, FLUX.2, Chroma, Qwen-Image and of decoders for images of 256 to 2048 pixels. Each of these 216 buffers is
+ * inside the intervals below. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +17,19 @@ typedef struct image_rule {
   uint64_t text_least, text_most;   /* tokens of a prompt, as engines pad it */
   uint64_t flash_least, flash_most; /* measured: 13.6 to 16.5 rows of FLUX.1, 8.0 to 10.2 of SD 3 */
   uint64_t plain_least, plain_most; /* measured: 12.1 to 13.3, and 5.3 to 9.1 */
+  bool has_mask;                    /* flash attention may have one of each token for each other one */
 } image_rule;
 
-static const image_rule image_flux = {256, 512, 26, 34, 23, 30}, image_sd3 = {154, 333, 15, 22, 10, 20};
+static const image_rule image_flux = {256, 512, 26, 34, 23, 30, false};
+static const image_rule image_sd3 = {154, 333, 15, 22, 10, 20, false};
+/* Measured, with and without flash attention: 18.1 to 19.7 and 14.1 to 15.4 rows of FLUX.2, 14.7 to 18.4 and 12.1 to
+ * 14.8 of Chroma. Both fill prompts up to 512 tokens. Qwen-Image does not: from 1024 pixels on it was 9.4 to 12.6, and
+ * 7.0 to 8.0. */
+static const image_rule image_flux2 = {512, 512, 34, 42, 26, 34, false};
+static const image_rule image_chroma = {512, 512, 26, 36, 22, 32, true};
+static const image_rule image_qwen = {8, 1024, 20, 26, 12, 19, false};
+
+enum { IMAGE_MASK_HALVES = 8 }; /* which are gone where the mask is there */
 
 static uint64_t image_over(uint64_t number, uint64_t by) { return (number + by - 1) / by; }
 
@@ -36,8 +46,11 @@ static gm_estimate_part image_denoiser(const image_rule *rule, uint64_t width, u
   const bool plain = run->plain_attention;
   const uint64_t low = image_buffer(image + rule->text_least, plain ? rule->plain_least : rule->flash_least, width,
                                     more, plain ? heads : 0);
-  const uint64_t high = image_buffer(image + rule->text_most, plain ? rule->plain_most : rule->flash_most, width, more,
-                                     plain ? heads : 0);
+  const uint64_t most = image + rule->text_most;
+  uint64_t high = image_buffer(most, plain ? rule->plain_most : rule->flash_most, width, more, plain ? heads : 0);
+  if (rule->has_mask && !plain) {
+    high = gm__max(high, image_buffer(most, rule->flash_most - IMAGE_MASK_HALVES, width, 0, 1));
+  }
   return gm__component_range(low, gm__mul_sat(high, run->images), "tokens of a prompt and order of operations vary");
 }
 
@@ -45,24 +58,85 @@ static bool image_is_sane(uint64_t width, uint64_t head) {
   return head >= 8 && width >= head && width % head == 0 && width < 1 << 20;
 }
 
+/* A family is known by four tensors. They are the first projection, a matrix with rows of so many widths, and a norm of
+ * a head. The last one no other family has. */
+typedef struct image_names {
+  const char *in, *wide, *head, *only;
+  uint64_t widths;
+} image_names;
+
+typedef struct image_sizes {
+  uint64_t width, channels, head;
+} image_sizes;
+
+static bool image_named_so(const gm__component_view *view, const image_names *names, image_sizes *out) {
+  uint64_t in[2], wide[2];
+  const bool has = gm__component_shape(view, names->in, 2, in) && gm__component_shape(view, names->wide, 2, wide) &&
+                   gm__component_shape(view, names->head, 1, &out->head) && gm__component_has(view, names->only);
+  if (!has || !image_is_sane(in[0], out->head)) return false;
+  out->width = in[0];
+  out->channels = in[1];
+  return wide[0] == names->widths * in[0] && wide[1] == in[0];
+}
+
+/* In the names of the model's authors, or in those of diffusers. */
+static bool image_named(const gm__component_view *view, const image_names names[2], image_sizes *out) {
+  return image_named_so(view, &names[0], out) || image_named_so(view, &names[1], out);
+}
+
+static bool image_estimate(const image_rule *rule, const image_sizes *of, const gm_component_settings *run,
+                           gm_component *out) {
+  out->compute = image_denoiser(rule, of->width, of->width / of->head, 2 * of->head, run);
+  return true;
+}
+
 /* FLUX.1. Its first projection takes 64 numbers for each token; with a control image 128, with a mask 384. The first
  * matrix of a single block makes queries, keys, values, and four widths of the feed-forward part. */
 bool gm__component_flux(const gm__component_view *view, const gm_component_settings *run, gm_component *out) {
-  uint64_t in[2], wide[2], head[1];
-  const bool own = gm__component_shape(view, "img_in.weight", 2, in) &&
-                   gm__component_shape(view, "single_blocks.0.linear1.weight", 2, wide) &&
-                   gm__component_shape(view, "single_blocks.0.norm.key_norm.scale", 1, head) &&
-                   gm__component_has(view, "vector_in.in_layer.weight");
-  const bool diffusers = !own && gm__component_shape(view, "x_embedder.weight", 2, in) &&
-                         gm__component_shape(view, "single_transformer_blocks.0.proj_mlp.weight", 2, wide) &&
-                         gm__component_shape(view, "single_transformer_blocks.0.attn.norm_k.weight", 1, head) &&
-                         gm__component_has(view, "time_text_embed.text_embedder.linear_1.weight");
-  if (!own && !diffusers) return false;
-  const uint64_t width = in[0];
-  if (!image_is_sane(width, head[0]) || wide[0] != (own ? 7 : 4) * width || wide[1] != width) return false;
-  if (in[1] != 64 && in[1] != 128 && in[1] != 384) return false;
-  out->compute = image_denoiser(&image_flux, width, width / head[0], 2 * head[0], run);
-  return true;
+  static const image_names names[] = {
+      {"img_in.weight", "single_blocks.0.linear1.weight", "single_blocks.0.norm.key_norm.scale",
+       "vector_in.in_layer.weight", 7},
+      {"x_embedder.weight", "single_transformer_blocks.0.proj_mlp.weight",
+       "single_transformer_blocks.0.attn.norm_k.weight", "time_text_embed.text_embedder.linear_1.weight", 4}};
+  image_sizes of;
+  if (!image_named(view, names, &of)) return false;
+  if (of.channels != 64 && of.channels != 128 && of.channels != 384) return false;
+  return image_estimate(&image_flux, &of, run, out);
+}
+
+/* Chroma: FLUX.1 with a small network in place of what each block makes of time and prompt. */
+bool gm__component_chroma(const gm__component_view *view, const gm_component_settings *run, gm_component *out) {
+  static const image_names names[] = {
+      {"img_in.weight", "single_blocks.0.linear1.weight", "single_blocks.0.norm.key_norm.scale",
+       "distilled_guidance_layer.in_proj.weight", 7},
+      {"x_embedder.weight", "single_transformer_blocks.0.proj_mlp.weight",
+       "single_transformer_blocks.0.attn.norm_k.weight", "distilled_guidance_layer.in_proj.weight", 4}};
+  image_sizes of;
+  if (!image_named(view, names, &of) || of.channels != 64) return false;
+  return image_estimate(&image_chroma, &of, run, out);
+}
+
+/* FLUX.2: all blocks share what they make of the time. The first matrix of a single block makes queries, keys, values,
+ * and twice three widths of a feed-forward part with a gate. */
+bool gm__component_flux2(const gm__component_view *view, const gm_component_settings *run, gm_component *out) {
+  static const image_names names[] = {
+      {"img_in.weight", "single_blocks.0.linear1.weight", "single_blocks.0.norm.key_norm.scale",
+       "double_stream_modulation_img.lin.weight", 9},
+      {"x_embedder.weight", "single_transformer_blocks.0.attn.to_qkv_mlp_proj.weight",
+       "single_transformer_blocks.0.attn.norm_k.weight", "double_stream_modulation_img.linear.weight", 9}};
+  image_sizes of;
+  if (!image_named(view, names, &of) || of.channels != 128) return false;
+  return image_estimate(&image_flux2, &of, run, out);
+}
+
+/* Qwen-Image: blocks of one kind, in which text and image have matrices of their own. All engines use one naming. */
+bool gm__component_qwen_image(const gm__component_view *view, const gm_component_settings *run, gm_component *out) {
+  static const image_names names = {"img_in.weight", "transformer_blocks.0.img_mlp.net.0.proj.weight",
+                                    "transformer_blocks.0.attn.norm_added_k.weight",
+                                    "transformer_blocks.0.txt_mlp.net.2.weight", 4};
+  image_sizes of;
+  if (!image_named_so(view, &names, &of) || of.channels != 64) return false;
+  return image_estimate(&image_qwen, &of, run, out);
 }
 
 /* SD 3 and 3.5: heads of 64 numbers, and patches of 2 by 2 of 16 channels. */

@@ -42,6 +42,9 @@ gm_status gm__component_run(const char *op, const gm_component_settings *setting
 /* ---- families (rule 7) ---- */
 
 bool gm__component_flux(const gm__component_view *view, const gm_component_settings *run, gm_component *out);
+bool gm__component_chroma(const gm__component_view *view, const gm_component_settings *run, gm_component *out);
+bool gm__component_flux2(const gm__component_view *view, const gm_component_settings *run, gm_component *out);
+bool gm__component_qwen_image(const gm__component_view *view, const gm_component_settings *run, gm_component *out);
 bool gm__component_sd3(const gm__component_view *view, const gm_component_settings *run, gm_component *out);
 bool gm__component_unet(const gm__component_view *view, const gm_component_settings *run, gm_component *out);
 bool gm__component_vae(const gm__component_view *view, const gm_component_settings *run, gm_component *out);

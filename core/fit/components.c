@@ -17,11 +17,16 @@ enum { COMPONENT_PIXELS = 1024 };
 
 const gm__component_family *gm__component_recognise(const gm__component_view *view, const gm_component_settings *run,
                                                     gm_component *out) {
-  static const gm__component_family families[] = {
-      {"flux", GM_COMPONENT_DENOISER, gm__component_flux},     {"sd3", GM_COMPONENT_DENOISER, gm__component_sd3},
-      {"unet", GM_COMPONENT_DENOISER, gm__component_unet},     {"vae", GM_COMPONENT_IMAGE_DECODER, gm__component_vae},
-      {"clip", GM_COMPONENT_TEXT_ENCODER, gm__component_clip}, {"t5", GM_COMPONENT_TEXT_ENCODER, gm__component_t5},
-      {"whisper", GM_COMPONENT_SPEECH, gm__component_whisper}};
+  static const gm__component_family families[] = {{"flux", GM_COMPONENT_DENOISER, gm__component_flux},
+                                                  {"chroma", GM_COMPONENT_DENOISER, gm__component_chroma},
+                                                  {"flux2", GM_COMPONENT_DENOISER, gm__component_flux2},
+                                                  {"qwen_image", GM_COMPONENT_DENOISER, gm__component_qwen_image},
+                                                  {"sd3", GM_COMPONENT_DENOISER, gm__component_sd3},
+                                                  {"unet", GM_COMPONENT_DENOISER, gm__component_unet},
+                                                  {"vae", GM_COMPONENT_IMAGE_DECODER, gm__component_vae},
+                                                  {"clip", GM_COMPONENT_TEXT_ENCODER, gm__component_clip},
+                                                  {"t5", GM_COMPONENT_TEXT_ENCODER, gm__component_t5},
+                                                  {"whisper", GM_COMPONENT_SPEECH, gm__component_whisper}};
   out->cache = gm__component_range(0, 0, "");
   for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
     if (!families[i].estimate(view, run, out)) continue;

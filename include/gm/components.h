@@ -31,7 +31,9 @@ typedef struct gm_component {
   gm_component_kind kind;
   char name[GM_COMPONENT_NAME_SIZE];     /* of its folder, "text_encoder_2", or the prefix of its tensors,
                                             "first_stage_model"; "": the file has nothing else */
-  char family[GM_COMPONENT_FAMILY_SIZE]; /* "flux", "sd3", "vae", "clip", "t5", "whisper"; "": gm does not know it */
+  char family[GM_COMPONENT_FAMILY_SIZE]; /* "flux", "chroma", "flux2", "qwen_image", "sd3", "unet", "vae", "clip", "t5",
+                                            "whisper";
+                                            "": gm does not know it */
   uint64_t parameters;                   /* elements of its tensors */
   uint64_t weight_bytes;                 /* bytes of its tensors, as the file stores them: exact */
   gm_estimate_part cache;                /* of speech: keys and values of both attentions; else exact, 0 bytes */

@@ -70,6 +70,41 @@ static inline void add_flux_diffusers(header *to, unsigned width) {
   header_add(to, "", "single_transformer_blocks.0.attn.norm_k.weight", shape_of(128, 0));
 }
 
+static inline void add_chroma(header *to, unsigned width) {
+  header_add(to, "", "img_in.weight", shape_of(width, 64));
+  header_add(to, "", "distilled_guidance_layer.in_proj.weight", "5120,64");
+  header_add(to, "", "single_blocks.0.linear1.weight", shape_of(7 * width, width));
+  header_add(to, "", "single_blocks.0.norm.key_norm.scale", "128");
+}
+
+static inline void add_chroma_diffusers(header *to, unsigned width) {
+  header_add(to, "", "x_embedder.weight", shape_of(width, 64));
+  header_add(to, "", "distilled_guidance_layer.in_proj.weight", "5120,64");
+  header_add(to, "", "single_transformer_blocks.0.proj_mlp.weight", shape_of(4 * width, width));
+  header_add(to, "", "single_transformer_blocks.0.attn.norm_k.weight", "128");
+}
+
+static inline void add_flux2(header *to, unsigned width) {
+  header_add(to, "", "img_in.weight", shape_of(width, 128));
+  header_add(to, "", "double_stream_modulation_img.lin.weight", shape_of(6 * width, width));
+  header_add(to, "", "single_blocks.0.linear1.weight", shape_of(9 * width, width));
+  header_add(to, "", "single_blocks.0.norm.key_norm.scale", "128");
+}
+
+static inline void add_flux2_diffusers(header *to, unsigned width) {
+  header_add(to, "", "x_embedder.weight", shape_of(width, 128));
+  header_add(to, "", "double_stream_modulation_img.linear.weight", shape_of(6 * width, width));
+  header_add(to, "", "single_transformer_blocks.0.attn.to_qkv_mlp_proj.weight", shape_of(9 * width, width));
+  header_add(to, "", "single_transformer_blocks.0.attn.norm_k.weight", "128");
+}
+
+static inline void add_qwen_image(header *to) {
+  header_add(to, "", "img_in.weight", "3072,64");
+  header_add(to, "", "transformer_blocks.0.img_mlp.net.0.proj.weight", "12288,3072");
+  header_add(to, "", "transformer_blocks.0.txt_mlp.net.2.weight", "3072,12288");
+  header_add(to, "", "transformer_blocks.0.attn.norm_added_k.weight", "128");
+}
+
 static inline void add_sd3(header *to, const char *prefix, unsigned width) {
   char patch[32];
   snprintf(patch, sizeof patch, "%u,16,2,2", width);
@@ -190,7 +225,8 @@ static inline const char *component_model(header *to, const char *name) {
   static const struct {
     const char *name;
     unsigned width, layers;
-  } sizes[] = {{"flux", 3072, 0},          {"flux-tiny", 256, 0},        {"sd3-medium", 1536, 0},
+  } sizes[] = {{"flux2-dev", 6144, 0},     {"flux2-klein-4b", 3072, 0},  {"flux2-klein-9b", 4096, 0},
+               {"flux", 3072, 0},          {"flux-tiny", 256, 0},        {"sd3-medium", 1536, 0},
                {"sd3.5-large", 2432, 0},   {"sd3.5-medium", 1536, 0},    {"clip-l", 768, 0},
                {"clip-g", 1280, 0},        {"whisper-tiny", 384, 4},     {"whisper-base", 512, 6},
                {"whisper-small", 768, 12}, {"whisper-medium", 1024, 24}, {"whisper-large", 1280, 32}};
@@ -203,6 +239,9 @@ static inline const char *component_model(header *to, const char *name) {
   *to = (header){.length = 0};
   if (strncmp(name, "unet", 4) == 0) return add_unet(to, strcmp(name, "unet-sdxl") == 0), "unet";
   if (strncmp(name, "vae", 3) == 0) return add_vae(to, ""), "vae";
+  if (strncmp(name, "flux2", 5) == 0) return add_flux2(to, width), "flux2";
+  if (strncmp(name, "chroma", 6) == 0) return add_chroma(to, 3072), "chroma";
+  if (strcmp(name, "qwen-image") == 0) return add_qwen_image(to), "qwen_image";
   if (strncmp(name, "flux", 4) == 0) return add_flux(to, "", width), "flux";
   if (strncmp(name, "sd3", 3) == 0) return add_sd3(to, "", width), "sd3";
   if (strncmp(name, "clip", 4) == 0) return add_clip(to, "", width), "clip";

@@ -9,7 +9,7 @@
 //   PARTS="src/core/*.cpp src/model_loader.cpp src/model_manager.cpp src/name_conversion.cpp src/model_io/*.cpp zip.o"
 //   GGML="ggml/build/src/libggml.a ggml/build/src/libggml-cpu.a ggml/build/src/libggml-base.a -lpthread -ldl"
 //   c++ $FLAGS $PATHS -o measure measure.cpp $PARTS $GGML
-//   for kind in vae sd3 flux text unet; do ./measure $kind; done
+//   for kind in vae sd3 flux flux2 chroma qwen text unet; do ./measure $kind; done
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -22,6 +22,7 @@
 #include "core/ggml_extend.hpp"
 #include "model/diffusion/flux.hpp"
 #include "model/diffusion/mmdit.hpp"
+#include "model/diffusion/qwen_image.hpp"
 #include "model/diffusion/unet.hpp"
 #include "model/te/clip.hpp"
 #include "model/te/t5.hpp"
@@ -85,6 +86,46 @@ static void flux(ggml_backend_t cpu, const Run &run, const char *name, int64_t w
   measure(runner, name, run, [&] { return runner.build_graph(x, time, context, {}, y, guidance); });
 }
 
+// Two of FLUX.2's makers' models have no guidance.
+static void flux2(ggml_backend_t cpu, const Run &run, const char *name, int64_t width, int doubles, int singles) {
+  const int64_t text = width == 6144 ? 15360 : width == 4096 ? 12288 : 7680;
+  const std::string single = prefix + ".single_blocks.";
+  String2TensorStorage map;
+  put(map, prefix + ".double_blocks." + std::to_string(doubles - 1) + ".img_attn.norm.key_norm.scale", GGML_TYPE_F32,
+      {128});
+  put(map, single + std::to_string(singles - 1) + ".norm.key_norm.scale", GGML_TYPE_F32, {128});
+  put(map, single + "0.norm.key_norm.scale", GGML_TYPE_F32, {128});
+  put(map, prefix + ".txt_in.weight", GGML_TYPE_F16, {text, width});
+  if (width == 6144) put(map, prefix + ".guidance_in.in_layer.weight", GGML_TYPE_F16, {256, width});
+  Flux::FluxRunner runner(cpu, map, prefix, VERSION_FLUX2);
+  sd::Tensor<float> x({run.width / 16, run.height / 16, 128, 1}), time({1}), context({text, run.text, 1}),
+      guidance({1});
+  measure(runner, name, run, [&] { return runner.build_graph(x, time, context, {}, {}, guidance); });
+}
+
+static void chroma(ggml_backend_t cpu, const Run &run, bool has_mask) {
+  String2TensorStorage map;
+  put(map, prefix + ".double_blocks.18.img_attn.norm.key_norm.scale", GGML_TYPE_F32, {128});
+  put(map, prefix + ".single_blocks.37.norm.key_norm.scale", GGML_TYPE_F32, {128});
+  put(map, prefix + ".single_blocks.0.norm.key_norm.scale", GGML_TYPE_F32, {128});
+  put(map, prefix + ".txt_in.weight", GGML_TYPE_F16, {4096, 3072});
+  put(map, prefix + ".distilled_guidance_layer.in_proj.weight", GGML_TYPE_F16, {64, 5120});
+  const char *const option = has_mask ? "chroma_use_dit_mask=true" : "chroma_use_dit_mask=false";
+  Flux::FluxRunner runner(cpu, map, prefix, VERSION_FLUX, nullptr, option);
+  sd::Tensor<float> x({run.width / 8, run.height / 8, 16, 1}), time({1}), context({4096, run.text, 1}), guidance({1}),
+      y({run.text});
+  measure(runner, has_mask ? "chroma-mask" : "chroma", run,
+          [&] { return runner.build_graph(x, time, context, {}, y, guidance); });
+}
+
+static void qwen(ggml_backend_t cpu, const Run &run) {
+  String2TensorStorage map;
+  put(map, prefix + ".transformer_blocks.59.attn.norm_k.weight", GGML_TYPE_F32, {128});
+  Qwen::QwenImageRunner runner(cpu, map, prefix);
+  sd::Tensor<float> x({run.width / 8, run.height / 8, 16, 1}), time({1}), context({3584, run.text, 1});
+  measure(runner, "qwen-image", run, [&] { return runner.build_graph(x, time, context); });
+}
+
 // `kind`: 0 medium, 1 large, 2 the medium one of 3.5 with a second attention in 13 blocks.
 static void sd3(ggml_backend_t cpu, const Run &run, int kind) {
   static const char *const names[] = {"sd3-medium", "sd3.5-large", "sd3.5-medium"};
@@ -137,6 +178,16 @@ int main(int count, char **words) {
     if (kind == "text") text(cpu, flash);
     for (const auto &size : sizes) {
       for (int xl = 0; kind == "unet" && xl < 2; xl++) unet(cpu, {size[0], size[1], 77, flash}, xl == 1);
+      const Run filled = {size[0], size[1], 512, flash};
+      if (kind == "flux2") flux2(cpu, filled, "flux2-dev", 6144, 8, 48);
+      if (kind == "flux2") flux2(cpu, filled, "flux2-klein-4b", 3072, 5, 20);
+      if (kind == "flux2") flux2(cpu, filled, "flux2-klein-9b", 4096, 8, 24);
+      for (bool mask : {false, true}) {
+        if (kind == "chroma") chroma(cpu, filled, mask);
+      }
+      for (int tokens : {16, 256, 512, 1024}) {
+        if (kind == "qwen") qwen(cpu, {size[0], size[1], tokens, flash});
+      }
       if (kind == "vae") vae(cpu, {size[0], size[1], 0, flash});
       for (int tokens : {256, 512}) {
         if (kind == "flux") flux(cpu, {size[0], size[1], tokens, flash}, "flux", 3072);
