@@ -236,11 +236,18 @@ static gm_status compute_exact(const gm_services *services, const gm__shape *sha
   return gm__op_walk(services, shape, on_host, on_host ? &out->host.bytes : &out->device.bytes, err);
 }
 
+/* The engine leaves gaps between streams of the residual, and between what layers keep of it: up to all of these. */
+static uint64_t compute_loose_rows(const gm__shape *shape) {
+  const uint64_t period = shape->residual_period;
+  const uint64_t kept = period ? (shape->layers + period - 1) / period : 0;
+  return shape->row->loose_rows + shape->residual_streams + kept;
+}
+
 /* Other versions of the engine order their operations otherwise. */
 static void compute_doubt(const gm__shape *shape, uint64_t formula, gm_estimate_method method, gm_memory_range *out) {
   if (shape->row && method != GM_ESTIMATE_FORMULA) {
     compute_widen(out, out->bytes, 90, 110);
-    out->high = gm__add_sat(out->high, shape->row->loose_rows * compute_row(shape));
+    out->high = gm__add_sat(out->high, compute_loose_rows(shape) * compute_row(shape));
   } else {
     compute_widen(out, formula, 78, shape->mla || shape->traits->outputs_at_end ? 135 : 125);
   }

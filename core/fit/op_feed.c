@@ -1,10 +1,20 @@
 /* Feed-forward layers: dense, and of experts. */
 #include "core/fit/op_walker.h"
 
+/* A gate whose function takes several operations: its result, and the other matrix written over it. */
+static gm__op_tensor feed_gated(gm__op_walker *self, gm__op_tensor input, uint64_t bytes, gm__op_tensor chosen) {
+  gm__op_tensor gate = gm__op_read(self, bytes, input, chosen);
+  gm__op_tensor act = gm__op_read(self, bytes, gate, 0);
+  act = GM__OP(self, bytes, .over = {act}, .reads = {gate});
+  return GM__OP(self, bytes, .over = {act, gm__op_read(self, bytes, input, chosen)});
+}
+
 static gm__op_tensor feed_dense(gm__op_walker *self, gm__op_tensor input, uint64_t width, uint64_t tokens) {
   uint64_t bytes = 4 * width * tokens;
   gm__op_tensor inner = 0;
-  if (self->row->fused_gate) {
+  if (self->row->gate_first) {
+    inner = feed_gated(self, input, bytes, 0);
+  } else if (self->row->fused_gate) {
     inner = gm__op_read(self, 2 * bytes, input, 0);
     inner = gm__op_read(self, bytes, inner, 0);
   } else if (self->row->adapters) {
@@ -69,8 +79,11 @@ static gm__op_tensor feed_experts(gm__op_walker *self, gm__op_tensor input, uint
   if (latent) input = gm__op_read(self, row, input, 0);
   bool early = self->row->weights_first;
   if (early) input = feed_weighted(self, input, row * used, weights);
-  gm__op_tensor inner = gm__op_read(self, bytes, input, chosen);
-  if (!self->row->plain) inner = gm__op_read(self, bytes, inner, gm__op_read(self, bytes, input, chosen));
+  gm__op_tensor inner =
+      self->row->gate_first ? feed_gated(self, input, bytes, chosen) : gm__op_read(self, bytes, input, chosen);
+  if (!self->row->plain && !self->row->gate_first) {
+    inner = gm__op_read(self, bytes, inner, gm__op_read(self, bytes, input, chosen));
+  }
   gm__op_tensor down = gm__op_read(self, row * used, inner, chosen);
   if (!early) down = GM__OP(self, row * used, .over = {down}, .reads = {weights});
   gm__op_tensor sum = feed_sum(self, down, row);
@@ -108,13 +121,17 @@ static uint64_t feed_shared_width(const gm__op_walker *self) {
 }
 
 gm__op_tensor gm__op_feed(gm__op_walker *self, gm__op_tensor input, uint64_t tokens) {
-  if (!(self->kind->flags & GM_LAYER_EXPERTS)) return feed_dense(self, input, self->width, tokens);
+  if (!(self->kind->flags & GM_LAYER_EXPERTS)) {
+    gm__op_hyper_copy(self);
+    return feed_dense(self, input, self->width, tokens);
+  }
   const bool second = self->row->second_experts;
   gm__op_tensor odds = second ? gm__op_read(self, UINT64_C(4) * self->kind->experts * tokens, input, 0) : 0;
   if (!self->row->router_first) feed_route(self, input, tokens);
   gm__op_tensor result = feed_experts(self, input, tokens);
   if (second) result = feed_second(self, odds, result, tokens);
   gm__op_look_ahead(self);
+  gm__op_hyper_copy(self);
   uint64_t width = feed_shared_width(self);
   if (width == 0 && !self->row->shared_always) return result;
   return GM__OP(self, self->row_bytes * tokens, .over = {result, feed_shared(self, input, width, tokens)});

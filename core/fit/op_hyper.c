@@ -23,18 +23,19 @@ gm__op_tensor gm__op_hyper_mix(gm__op_walker *self, uint64_t tokens, uint64_t fa
   return gm__op_read(self, row, sum, 0);
 }
 
-gm__op_tensor gm__op_hyper_copy(gm__op_walker *self) {
-  return gm__op_read(self, self->row_bytes * self->shape->tokens * hyper_streams(self), self->residual, 0);
+void gm__op_hyper_copy(gm__op_walker *self) {
+  const uint64_t all = self->row_bytes * self->shape->tokens * hyper_streams(self);
+  if (all) self->copied = gm__op_read(self, all, self->residual, 0);
 }
 
-void gm__op_hyper_spread(gm__op_walker *self, gm__op_tensor copy, gm__op_tensor result) {
+void gm__op_hyper_spread(gm__op_walker *self, gm__op_tensor result) {
   const uint64_t row = self->row_bytes * self->shape->tokens, streams = hyper_streams(self);
   const uint64_t narrow = 4 * self->shape->tokens * streams;
   gm__op_tensor wide = gm__op_read(self, row, result, 0), all = 0;
   gm__op_tensor shares = gm__op_read(self, narrow, gm__op_read(self, narrow, self->connections, 0), 0);
   for (uint64_t stream = 0; stream < streams; stream++) {
     gm__op_tensor part = GM__OP(self, row, .over = {wide}, .reads = {shares});
-    part = GM__OP(self, row, .over = {part}, .reads = {copy});
+    part = GM__OP(self, row, .over = {part}, .reads = {self->copied});
     all = stream ? gm__op_read(self, row * (stream + 1), all, part) : part;
   }
   self->residual = gm__op_read(self, row * streams, all, 0);

@@ -225,6 +225,7 @@ static const gm__op_row op_rows[] = {
     {.architecture = "kimi-k3",
      .loose = true,
      .banked = true,
+     .gate_first = true,
      .compressed = true,
      .no_positions = true,
      .gate = GM__OP_GATE_WIDE,

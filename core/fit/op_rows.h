@@ -83,6 +83,7 @@ typedef struct gm__op_row {
   bool plain;            /* one matrix up, no gate */
   bool halved;           /* feed-forward layers are half as wide as files say */
   bool fused_gate;       /* gate and up are one matrix */
+  bool gate_first;       /* the gate is computed to its end before the other matrix, and its result written over */
   bool residual_first;   /* the last sum of a layer is written over the residual */
   bool attention_last;   /* the sum after attention is written over the residual, which is reduced first */
   bool outputs_at_end;   /* reduced to the wanted tokens after the last layer, not in it */

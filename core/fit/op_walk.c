@@ -278,13 +278,11 @@ static void walk_streams(gm__op_walker *self) {
 static void walk_hyper(gm__op_walker *self) {
   const uint64_t row = self->row_bytes * self->shape->tokens;
   gm__op_tensor normed = walk_norm(self, gm__op_hyper_mix(self, self->shape->tokens, 2), row);
-  gm__op_tensor result = gm__op_attend(self, normed), copy = gm__op_hyper_copy(self);
-  gm__op_hyper_spread(self, copy, gm__op_project(self, result, normed));
+  gm__op_tensor result = gm__op_attend(self, normed);
+  gm__op_hyper_copy(self);
+  gm__op_hyper_spread(self, gm__op_project(self, result, normed));
   normed = walk_norm(self, gm__op_hyper_mix(self, self->shape->tokens, 2), row);
-  const bool late = !(self->kind->flags & GM_LAYER_EXPERTS);
-  copy = late ? gm__op_hyper_copy(self) : 0;
-  result = gm__op_feed(self, normed, self->shape->tokens);
-  gm__op_hyper_spread(self, late ? copy : gm__op_hyper_copy(self), result);
+  gm__op_hyper_spread(self, gm__op_feed(self, normed, self->shape->tokens));
 }
 
 /* A residual that some layers keep, and start anew. */

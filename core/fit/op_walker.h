@@ -43,8 +43,8 @@ typedef struct gm__op_walker {
   gm__op_tensor routed, adapters;                             /* what chooses adapters, and their numbers */
   gm__op_tensor chosen, weights;                              /* experts: their numbers, and what they count */
   gm__op_tensor rows;                                         /* what the last indexer has chosen */
-  gm__op_tensor connections;                                  /* hyper-connections: what the residual's streams count */
-  gm__op_tensor bank, kept; /* of the residual: what earlier layers have kept, and what the last one has */
+  gm__op_tensor connections, copied; /* hyper-connections: what the streams of the residual count, and their copy */
+  gm__op_tensor bank, kept;          /* of the residual: what earlier layers have kept, and what the last one has */
   uint64_t bank_count;
 } gm__op_walker;
 
@@ -92,9 +92,10 @@ void gm__op_hyper_begin(gm__op_walker *self);
 /* The mix of all streams that a part of a layer reads. It has `factors` numbers for each stream and token. */
 gm__op_tensor gm__op_hyper_mix(gm__op_walker *self, uint64_t tokens, uint64_t factors);
 
-/* What a part has made goes into each stream of a copy of the residual. The copy is made before the part's end. */
-gm__op_tensor gm__op_hyper_copy(gm__op_walker *self);
-void gm__op_hyper_spread(gm__op_walker *self, gm__op_tensor copy, gm__op_tensor result);
+/* What a part has made goes into each stream of a copy of the residual. The copy is made before the part's end; where
+ * the residual has no streams it is none. */
+void gm__op_hyper_copy(gm__op_walker *self);
+void gm__op_hyper_spread(gm__op_walker *self, gm__op_tensor result);
 
 /* ---- a residual with checkpoints ---- */
 
