@@ -9,6 +9,7 @@
 
 #include "core/base/thread.h"
 #include "core/block/access.h"
+#include "core/block/span_copy.h"
 #include "core/device/device.h"
 #include "core/staging/ring.h"
 #include "gm/transfer.h"
@@ -28,6 +29,7 @@ typedef enum gm__transfer_way {
 typedef enum gm__transfer_path {
   GM__TRANSFER_DIRECT, /* by a copy of its own, from and to the caller's memory */
   GM__TRANSFER_HOST,   /* by the host, as soon as the stream is done; else DIRECT */
+  GM__TRANSFER_BOX,    /* strided, from and to the caller's memory, whole */
   GM__TRANSFER_PACKED, /* through the ring, with others as one copy */
   GM__TRANSFER_STAGED  /* through the ring, by a copy of its own */
 } gm__transfer_path;
@@ -62,7 +64,10 @@ typedef struct gm__transfer_copy {
   gm__transfer_ends what;
   gm__transfer_codec *codec; /* NULL: the bytes stay as they are */
   gm_block to, from;
-  gm_memory memory; /* of its one block, as it was checked, and where it begins there: gm__transfer_open */
+  union {
+    gm_memory memory;    /* of its one block, as it was checked, and where it begins there: gm__transfer_open */
+    const gm_rect *rect; /* of GM__TRANSFER_BOX, the caller's */
+  };
   uint64_t memory_at;
   uint64_t arrived; /* bytes from its begin on */
   uint64_t place;   /* of a packed copy in its slot */
@@ -162,6 +167,22 @@ gm_status gm__transfer_fill(const gm_transfer *t, const gm__transfer_copy *copy,
                             unsigned char *slot, gm_error *err);
 gm_status gm__transfer_empty(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
                              const unsigned char *slot, uint64_t *out_bytes, gm_error *err);
+
+/* --- transfer_end.c --- */
+
+/* One end of a copy: `bytes` from its offset on. The block's record becomes the copy's own, `block`. *out is what a
+ * block is of. */
+gm_status gm__transfer_plan_end(const gm_transfer *t, gm_end *end, gm_block *block, uint64_t bytes, const char *name,
+                                const char *op, gm__span_copy *out, gm_error *err);
+
+/* --- transfer_box.c --- */
+
+/* Checks a strided copy, and notes its way. REQUIRES: it has a box. */
+gm_status gm__transfer_plan_box(gm_transfer *t, gm__transfer_copy *copy, const gm_copy *asked, const char *op,
+                                gm_error *err);
+
+/* Submits it. For the driver. */
+gm_status gm__transfer_submit_box(const gm_transfer *t, const gm__transfer_copy *copy, gm_point *point, gm_error *err);
 
 /* --- transfer_measure.c --- */
 

@@ -92,6 +92,7 @@ static gm_status load_submit_part(const gm_transfer *t, const gm__transfer_copy 
   const gm_end *to = &copy->what.to, *from = &copy->what.from;
   gm__span_copy there, here;
   gm_status status = GM_OK;
+  if (copy->path == GM__TRANSFER_BOX) return gm__transfer_submit_box(t, copy, point, err);
   if (through && copy->way == GM__TRANSFER_UP) status = gm__transfer_fill(t, copy, at, bytes, through, err);
   if (status) return status;
   unsigned char *host = through ? through : gm__transfer_host(copy, at);
@@ -123,6 +124,7 @@ static gm_status load_record(const gm_transfer *t, const gm__transfer_load *load
   const uint64_t at = load->first_at;
   gm_copy piece = {.struct_size = sizeof piece, .to = copy->what.to, .from = copy->what.from};
   const bool up = copy->way == GM__TRANSFER_UP;
+  if (copy->path == GM__TRANSFER_BOX) piece.rect = copy->rect;
   piece.bytes = load->last_end - at;
   piece.to.offset += at;
   piece.from.offset += at;
@@ -452,14 +454,16 @@ static gm_status load_slot(gm_transfer *t, uint64_t deadline, gm__ring_slot **ou
 
 static gm_status load_next(gm_transfer *t, uint64_t deadline) {
   const gm__transfer_path path = t->copies[t->at_copy].path;
-  const bool direct = path == GM__TRANSFER_DIRECT || path == GM__TRANSFER_HOST;
+  const bool direct = path < GM__TRANSFER_PACKED;
   gm__ring_slot *slot = NULL;
   gm__transfer_load load;
   if (load_is_cancelled(t)) return GM_OK;
   if (t->in_flight == t->load_most && !load_room(t)) return load_retire(t, deadline);
   if (!direct && load_slot(t, deadline, &slot) == GM_ERR_TIMEOUT) return GM_ERR_TIMEOUT;
   if (!direct && !slot) return GM_OK; /* it failed */
-  const uint64_t most = path == GM__TRANSFER_PACKED ? GM__TRANSFER_ROOM : LOAD_DIRECT_BYTES;
+  const uint64_t most = path == GM__TRANSFER_PACKED ? GM__TRANSFER_ROOM
+                        : path == GM__TRANSFER_BOX  ? UINT64_MAX
+                                                    : LOAD_DIRECT_BYTES;
   load_cut(t, slot ? gm__min(slot->bytes, most) : most, &load);
   load.slot = slot;
   load_begin(t, &load);

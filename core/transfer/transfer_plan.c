@@ -11,36 +11,15 @@
 #include "core/staging/staging.h"
 #include "core/transfer/transfer.h"
 
-static gm_status plan_end(const gm_transfer *t, gm_end *end, gm_block *block, uint64_t bytes, const char *name,
-                          const char *op, gm__span_copy *out, gm_error *err) {
-  if (end->reserved[0] || end->reserved[1]) return gm__bad_argument(err, op, "`%s.reserved` is not 0", name);
-  if (!end->block == !end->host) {
-    return gm__bad_argument(err, op, "`%s` has %s of `block` and `host`", name, end->block ? "both" : "none");
-  }
-  if (end->host) {
-    if (end->offset <= UINTPTR_MAX - (uintptr_t)end->host &&
-        bytes <= UINTPTR_MAX - (uintptr_t)end->host - end->offset) {
-      return GM_OK;
-    }
-    return gm__bad_argument(err, op, "`%s` reaches beyond the last address", name);
-  }
-  *block = *end->block;
-  end->block = block;
-  const gm_status status = gm__span_copy_open(end->pool, block, end->offset, bytes, op, out, err);
-  if (status || end->pool->device == t->device) return status;
-  return gm__bad_argument(err, op, "`%s` is a block of another device; gm_block_copy_peer copies between devices",
-                          name);
-}
-
 static gm_status plan_check(gm_transfer *t, gm__transfer_copy *copy, const gm_copy *asked, const char *op,
                             gm_error *err) {
   gm__transfer_ends *what = &copy->what;
   gm__span_copy to = {.op = op}, from = {.op = op};
   const uint64_t bytes = asked->bytes, host = asked->codec ? asked->host_bytes : bytes;
   *what = (gm__transfer_ends){asked->to, asked->from, bytes};
-  gm_status status = plan_end(t, &what->to, &copy->to, what->to.host ? host : bytes, "to", op, &to, err);
+  gm_status status = gm__transfer_plan_end(t, &what->to, &copy->to, what->to.host ? host : bytes, "to", op, &to, err);
   if (!status) {
-    status = plan_end(t, &what->from, &copy->from, what->from.host ? host : bytes, "from", op, &from, err);
+    status = gm__transfer_plan_end(t, &what->from, &copy->from, what->from.host ? host : bytes, "from", op, &from, err);
   }
   if (status) return status;
   if (what->to.block && what->from.block) {
@@ -68,7 +47,8 @@ static gm_status plan_copies(gm_transfer *t, const gm_copy *copies, const char *
     gm_error why;
     gm__error_none(&why);
     gm_status status = gm__sized_in_at(&asked, sizeof asked, copies, i, op, "copies", &why);
-    if (!status) status = plan_check(t, copy, &asked, op, &why);
+    if (!status && asked.rect) status = gm__transfer_plan_box(t, copy, &asked, op, &why);
+    if (!status && !asked.rect) status = plan_check(t, copy, &asked, op, &why);
     if (status) return gm__fail(err, status, why.native_code, op, "copy %" PRIu64 ": %s", i, why.message);
     t->stats.total_bytes = gm__add_sat(t->stats.total_bytes, copy->what.bytes);
   }
@@ -81,6 +61,7 @@ enum { PLAN_SMALL_MOST = 65536, PLAN_PACK_LEAST = 16 };
 
 static gm__transfer_path plan_path(const gm_transfer *t, const gm__transfer_copy *copy) {
   const gm__transfer_ends *what = &copy->what;
+  if (copy->path == GM__TRANSFER_BOX) return copy->path;
   if (copy->codec) return GM__TRANSFER_STAGED;
   if (copy->way == GM__TRANSFER_INSIDE || !what->bytes || !t->stream) return GM__TRANSFER_DIRECT;
   if (copy->hosted && what->bytes <= PLAN_SMALL_MOST && !t->record) return GM__TRANSFER_HOST;
@@ -91,7 +72,7 @@ static gm__transfer_path plan_path(const gm_transfer *t, const gm__transfer_copy
 
 static bool plan_may_pack(const gm_transfer *t, const gm__transfer_copy *copy) {
   if (copy->path == GM__TRANSFER_HOST || copy->way == GM__TRANSFER_INSIDE || t->record || !t->stream) return false;
-  if (copy->codec) return false;
+  if (copy->codec || copy->path == GM__TRANSFER_BOX) return false;
   return copy->one_memory && copy->what.bytes && copy->what.bytes <= PLAN_SMALL_MOST;
 }
 

@@ -55,6 +55,10 @@ typedef struct gm_copy {
   uint64_t *out_host_bytes;
   gm_codec_way codec_way;
   uint32_t reserved; /* 0 */
+  /* A strided copy: a box whose offsets count from those of the ends. `bytes` are those of all its rows. It goes as one
+   * copy, past the ring, and arrives as a whole. Borrowed until the transfer is done. It has no codec. NULL: the bytes
+   * lie next to each other at both ends. */
+  const gm_rect *rect;
 } gm_copy;
 
 /* How a transfer goes. Zero-initialised with struct_size set, it is valid. */
@@ -66,8 +70,9 @@ typedef struct gm_transfer_params {
   gm_stream *stream;
   /* For an engine whose queue gm may not submit to. gm calls it for each piece, from the calling thread, and holds no
    * lock. The engine records that copy, keeps `ticket`, and answers with gm_transfer_passed. The piece's blocks and
-   * offsets are the caller's, and its host memory may be a slot of the ring. *piece is valid during the call. False:
-   * the engine cannot, and the transfer fails with CANCELLED. It must not call gm with this transfer. NULL: gm submits.
+   * offsets are the caller's, and its host memory may be a slot of the ring. A strided copy is one piece with its
+   * `rect`. *piece is valid during the call. False: the engine cannot, and the transfer fails with CANCELLED. It must
+   * not call gm with this transfer. NULL: gm submits.
    */
   bool (*record)(void *user, const gm_copy *piece, uint64_t ticket);
   void *user; /* of `record` */

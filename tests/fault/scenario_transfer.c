@@ -56,10 +56,12 @@ gm_status scenario_transfer(session *s, gm_error *err) {
   if (status) return status;
   transfer_cut(s, &s->blocks[0], true, copies);
   status = transfer_run(s, copies, TRANSFER_COPIES, s->streams[0], err);
+  const gm_rect box = {.row_bytes = TRANSFER_BYTES / 3, .rows = 3, .slices = 1};
   const gm_copy inside = {.struct_size = sizeof inside,
                           .to = {.pool = s->pool, .block = &s->blocks[1]},
                           .from = {.pool = s->pool, .block = &s->blocks[0]},
-                          .bytes = TRANSFER_BYTES};
+                          .bytes = TRANSFER_BYTES,
+                          .rect = &box};
   if (status == GM_OK) status = transfer_run(s, &inside, 1, NULL, err);
   transfer_cut(s, &s->blocks[1], false, copies);
   if (status == GM_OK) status = transfer_run(s, copies, TRANSFER_COPIES, s->streams[0], err);

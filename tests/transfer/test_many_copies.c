@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 /* cmocka wants those above before it */
 #include <cmocka.h>
 
@@ -113,6 +114,128 @@ static void the_host_copies_where_there_is_no_stream(void **state) {
   world_finish(&w);
 }
 
+/* --- strided copies --- */
+
+enum { BOX_ROW = 33, BOX_ROWS = 20, BOX_SLICES = 3, BOX_BYTES = BOX_ROW * BOX_ROWS * BOX_SLICES };
+
+static gm_rect box_between(uint64_t src_row, uint64_t src_slice, uint64_t dst_row, uint64_t dst_slice) {
+  return (gm_rect){.row_bytes = BOX_ROW,
+                   .rows = BOX_ROWS,
+                   .slices = BOX_SLICES,
+                   .src_offset = 5,
+                   .src_row_pitch = src_row,
+                   .src_slice_pitch = src_slice,
+                   .dst_offset = 11,
+                   .dst_row_pitch = dst_row,
+                   .dst_slice_pitch = dst_slice};
+}
+
+static void run_all(const world_end *end, const gm_copy *all, uint64_t count, gm_stream *stream, uint64_t bytes) {
+  const gm_transfer_params params = {.struct_size = sizeof params, .stream = stream};
+  gm_transfer_stats stats = {.struct_size = sizeof stats};
+  gm_transfer *t = NULL;
+  world_ok(gm_transfer_start(end->device, all, count, &params, &t, err));
+  world_ok(gm_transfer_wait(t, UINT64_MAX, &stats, err));
+  world_ok(gm_transfer_release(t, err));
+  assert_int_equal(stats.useful_bytes, bytes);
+}
+
+/* A box goes up beside a plain copy, to another place on the device, and down; each time with other pitches. */
+static void check_boxes(const char *backend) {
+  enum { THERE = 20000, PLAIN = 40000, FURTHER = 100 };
+  transfer_world w;
+  if (!open_world(&w, backend)) return;
+  const world_end *end = &w.ends[0];
+  const gm_end block = {.pool = end->pool, .block = &end->block}, moved = {block.pool, block.block, .offset = THERE};
+  const gm_end plain = {block.pool, block.block, .offset = PLAIN};
+  for (int turn = 0; turn < 2; turn++) {
+    gm_stream *stream = turn ? end->stream : NULL;
+    world_fill_sent((unsigned)turn + 3);
+    memset(world_got, 0, WORLD_BYTES);
+    const gm_rect up = box_between(40, 1000, 64, 1500), over = box_between(64, 1500, 33, 660),
+                  back = box_between(33, 660, 70, 2000);
+    gm_rect shifted = over, read = back;
+    shifted.src_offset = up.dst_offset;
+    read.src_offset = over.dst_offset;
+    const gm_copy rise[] = {{.struct_size = sizeof *rise,
+                             .to = block,
+                             .from = {.host = world_sent, .offset = FURTHER},
+                             .bytes = BOX_BYTES,
+                             .rect = &up},
+                            {.struct_size = sizeof *rise, .to = plain, .from = {.host = world_sent}, .bytes = 5000}};
+    const gm_copy inside = {
+        .struct_size = sizeof inside, .to = moved, .from = block, .bytes = BOX_BYTES, .rect = &shifted};
+    const gm_copy down = {.struct_size = sizeof down,
+                          .to = {.host = world_got, .offset = FURTHER},
+                          .from = moved,
+                          .bytes = BOX_BYTES,
+                          .rect = &read};
+    run_all(end, rise, 2, stream, BOX_BYTES + 5000);
+    run_all(end, &inside, 1, stream, BOX_BYTES);
+    run_all(end, &down, 1, stream, BOX_BYTES);
+    for (uint64_t row = 0; row < BOX_ROWS * BOX_SLICES; row++) {
+      const uint64_t slice = row / BOX_ROWS, in = row % BOX_ROWS;
+      assert_memory_equal(world_got + FURTHER + read.dst_offset + slice * 2000 + in * 70,
+                          world_sent + FURTHER + up.src_offset + slice * 1000 + in * 40, BOX_ROW);
+    }
+    assert_int_equal(world_got[FURTHER + read.dst_offset + BOX_ROW], 0); /* between two rows */
+  }
+  world_finish(&w);
+}
+
+static void boxes_arrive_on_every_device(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+    if (!only) check_boxes(backends[i]);
+  }
+  if (only) check_boxes(only);
+}
+
+static void refuse(const world_end *end, gm_copy copy, const char *says) {
+  gm_transfer *t = NULL;
+  gm_error err = {.message = ""};
+  assert_int_equal(gm_transfer_start(end->device, &copy, 1, NULL, &t, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_null(t);
+  if (!strstr(err.message, says)) fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+}
+
+/* Before anything moves. A box of no bytes is done. */
+static void wrong_boxes_are_refused(void **state) {
+  (void)state;
+  transfer_world w;
+  if (!open_world(&w, only ? only : "cpu")) return;
+  const world_end *end = &w.ends[0];
+  const gm_end block = {.pool = end->pool, .block = &end->block}, host = {.host = world_sent};
+  gm_rect rect = box_between(40, 1000, 64, 1500);
+  gm_copy copy = {.struct_size = sizeof copy, .to = block, .from = host, .bytes = BOX_BYTES, .rect = &rect};
+  copy.bytes--;
+  refuse(end, copy, "not those of all rows");
+  copy.bytes = BOX_BYTES;
+  copy.codec = gm_codec_find("bf16");
+  refuse(end, copy, "both set");
+  copy.codec = NULL;
+  copy.host_bytes = 1;
+  refuse(end, copy, "needs `codec`");
+  copy.host_bytes = 0;
+  copy.from = block;
+  refuse(end, copy, "overlap");
+  copy.to = copy.from = host;
+  refuse(end, copy, "no end is a block");
+  copy.to = block;
+  rect.dst_offset = end->block.bytes - 100;
+  refuse(end, copy, "reach beyond");
+  rect.dst_offset = UINT64_MAX;
+  refuse(end, copy, "reach beyond");
+  rect = box_between(40, 1000, 32, 1500);
+  refuse(end, copy, "dst_row_pitch");
+  rect = box_between(UINT64_MAX, UINT64_MAX, 64, 1500);
+  refuse(end, copy, "last address");
+  rect = (gm_rect){.row_bytes = 5};
+  copy.bytes = 0;
+  run_all(end, &copy, 1, NULL, 0);
+  world_finish(&w);
+}
+
 /* --- threads: several transfers of one ring; one transfer of several threads --- */
 
 enum { THREADS = 3, ROUNDS = 10, EACH = WORLD_BYTES / THREADS };
@@ -206,10 +329,9 @@ static void each_request_for_host_memory_may_fail(void **state) {
 int main(int argc, char **argv) {
   only = argc > 1 ? argv[1] : NULL;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_bytes_arrive_on_every_device),
-      cmocka_unit_test(the_host_copies_where_there_is_no_stream),
-      cmocka_unit_test(threads_share_a_ring_and_a_transfer),
-      cmocka_unit_test(each_request_for_host_memory_may_fail),
+      cmocka_unit_test(all_bytes_arrive_on_every_device),    cmocka_unit_test(the_host_copies_where_there_is_no_stream),
+      cmocka_unit_test(boxes_arrive_on_every_device),        cmocka_unit_test(wrong_boxes_are_refused),
+      cmocka_unit_test(threads_share_a_ring_and_a_transfer), cmocka_unit_test(each_request_for_host_memory_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
