@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/inner.h"
 #include "core/base/places.h"
 
 typedef enum gm__cache_kind { GM__CACHE_S3FIFO = 0, GM__CACHE_LRU = 1 } gm__cache_kind;
@@ -55,33 +56,33 @@ typedef struct gm__cache_policy {
 } gm__cache_policy;
 
 /* An empty policy. It has no memory yet. */
-void gm__cache_policy_init(gm__cache_policy *policy, gm__cache_kind kind, const gm_services *services);
+GM__INNER void gm__cache_policy_init(gm__cache_policy *policy, gm__cache_kind kind, const gm_services *services);
 
 /* Frees what the policy remembers. Entries may still be linked, and must not be used again. */
-void gm__cache_policy_end(gm__cache_policy *policy);
+GM__INNER void gm__cache_policy_end(gm__cache_policy *policy);
 
 /* Takes a new entry, whose hash and weight are set. REQUIRES: it is in no policy. */
-void gm__cache_policy_insert(gm__cache_policy *policy, gm__cache_entry *entry);
+GM__INNER void gm__cache_policy_insert(gm__cache_policy *policy, gm__cache_entry *entry);
 
 /* Takes back an entry that gm__cache_policy_remove or gm__cache_policy_pause put aside while it was in use. */
-void gm__cache_policy_resume(gm__cache_policy *policy, gm__cache_entry *entry);
+GM__INNER void gm__cache_policy_resume(gm__cache_policy *policy, gm__cache_entry *entry);
 
 /* The entry was used. It need not be in the policy. */
-void gm__cache_policy_touch(gm__cache_policy *policy, gm__cache_entry *entry);
+GM__INNER void gm__cache_policy_touch(gm__cache_policy *policy, gm__cache_entry *entry);
 
 /* Names the entry that should go next, and leaves it where it is. NULL: the policy is empty. */
-gm__cache_entry *gm__cache_policy_victim(gm__cache_policy *policy);
+GM__INNER gm__cache_entry *gm__cache_policy_victim(gm__cache_policy *policy);
 
 /* Does gm__cache_policy_victim with so many looks at the most; those that are left come back. NULL: the policy is
  * empty, or no look is left, and the next call goes on. */
-gm__cache_entry *gm__cache_policy_seek(gm__cache_policy *policy, uint32_t *looks);
+GM__INNER gm__cache_entry *gm__cache_policy_seek(gm__cache_policy *policy, uint32_t *looks);
 
 /* Unlinks an entry that went for want of room, and remembers it. The memory for that grows to two ghosts for each
  * entry, by one set at a time. Where there is no host memory the policy forgets early, and is right all the same. */
-void gm__cache_policy_evict(gm__cache_policy *policy, gm__cache_entry *entry);
+GM__INNER void gm__cache_policy_evict(gm__cache_policy *policy, gm__cache_entry *entry);
 
 /* Unlinks an entry, and forgets it: it counts as known if it comes back. An entry that is in no policy stays so. */
-void gm__cache_policy_remove(gm__cache_policy *policy, gm__cache_entry *entry);
+GM__INNER void gm__cache_policy_remove(gm__cache_policy *policy, gm__cache_entry *entry);
 
 /* Puts an entry aside before its turn. It comes back into the same queue. REQUIRES: it is in the policy. */
 void gm__cache_policy_pause(gm__cache_policy *policy, gm__cache_entry *entry);

@@ -3,9 +3,11 @@
 #ifndef GM_CORE_BASE_CANCEL_H
 #define GM_CORE_BASE_CANCEL_H
 
+#include "core/base/inner.h"
+
 /* Forbid it; returns what was before, for gm__cancel_restore. Both keep errno. */
-int gm__cancel_forbid(void);
-void gm__cancel_restore(const int *before);
+GM__INNER int gm__cancel_forbid(void);
+GM__INNER void gm__cancel_restore(const int *before);
 
 /* Forbid it until the enclosing block ends. Public calls that reach a file, a socket, a driver, a wait or a callback
  * begin with this. The fast paths reach none, and do not pay for it. */

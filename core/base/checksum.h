@@ -5,12 +5,14 @@
 
 #include <stdint.h>
 
+#include "core/base/inner.h"
+
 /* The checksum of `length` bytes at `bytes` (NULL only for length 0). The checksum of one piece as the `seed` of the
  * next gives a checksum of all pieces. */
-uint64_t gm__checksum(const void *bytes, uint64_t length, uint64_t seed);
+GM__INNER uint64_t gm__checksum(const void *bytes, uint64_t length, uint64_t seed);
 
 /* The kind of checksum that this build makes. The numbers never change: files hold them. */
 typedef enum gm__checksum_kind { GM__CHECKSUM_XXH3 = 1, GM__CHECKSUM_MIX = 2 } gm__checksum_kind;
-gm__checksum_kind gm__checksum_kind_here(void);
+GM__INNER gm__checksum_kind gm__checksum_kind_here(void);
 
 #endif

@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/inner.h"
+
 /* The checksum of all bytes so far, where `before` is that of those before `bytes` (0: there are none). */
-uint32_t gm__crc32(uint32_t before, const void *bytes, size_t count);
+GM__INNER uint32_t gm__crc32(uint32_t before, const void *bytes, size_t count);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "core/base/data_file.h"
+#include "core/base/inner.h"
 
 enum { GM__DATA_NAME_SIZE = 256 };
 
@@ -20,21 +21,21 @@ typedef struct gm__data_place {
 
 /* Looks up a path, whose file need not exist. NOT_FOUND: no such folder. IO: a part of the path is too long, or may not
  * be passed. */
-gm_status gm__data_place_open(const char *path, gm__data_place *out, gm_error *err);
-void gm__data_place_close(gm__data_place *place);
+GM__INNER gm_status gm__data_place_open(const char *path, gm__data_place *out, gm_error *err);
+GM__INNER void gm__data_place_close(gm__data_place *place);
 
 /* Opens and locks the file that has the name. BUSY: another process, or this one, has it open in a way that excludes
  * this one. NOT_FOUND: no file has the name. IO: not permitted, or no regular file. Readers exclude writers only. */
-gm_status gm__data_place_file(const gm__data_place *place, const char *path, bool writes, gm__data_file *out,
-                              gm_error *err);
+GM__INNER gm_status gm__data_place_file(const gm__data_place *place, const char *path, bool writes, gm__data_file *out,
+                                        gm_error *err);
 
 /* Whether the name is that of this file now. */
 bool gm__data_place_has(const gm__data_place *place, const gm__data_file *file);
 
 /* Makes a side file `side` in the folder, for the user alone, locked. IO: also where a file has that name, or a link.
  */
-gm_status gm__data_place_side(const gm__data_place *place, const char *path, const char *side, gm__data_file *out,
-                              gm_error *err);
+GM__INNER gm_status gm__data_place_side(const gm__data_place *place, const char *path, const char *side,
+                                        gm__data_file *out, gm_error *err);
 
 /* Opens the side file, which `file` is, a second time: for writes past the page cache. False: its file system has none.
  * The second one has no lock. */
@@ -44,17 +45,18 @@ bool gm__data_place_side_direct(const gm__data_place *place, const char *side, c
 /* Gives the side file the place's name, which `old` has: a locked file that loses its name. Where `old` is NULL, no
  * file may have the name. BUSY: another process was there first. After a failure the names are as they were. The name
  * is not on the disk yet. */
-gm_status gm__data_place_give(const gm__data_place *place, const char *path, const char *side,
-                              const gm__data_file *file, const gm__data_file *old, gm_error *err);
+GM__INNER gm_status gm__data_place_give(const gm__data_place *place, const char *path, const char *side,
+                                        const gm__data_file *file, const gm__data_file *old, gm_error *err);
 
 /* Removes the name of a side file, if there is one. */
-void gm__data_place_remove(const gm__data_place *place, const char *side);
+GM__INNER void gm__data_place_remove(const gm__data_place *place, const char *side);
 
 /* Waits until the names in the folder are on the disk. `file` is one that lies there. */
-gm_status gm__data_place_sync(const gm__data_place *place, const gm__data_file *file, const char *path, gm_error *err);
+GM__INNER gm_status gm__data_place_sync(const gm__data_place *place, const gm__data_file *file, const char *path,
+                                        gm_error *err);
 
 /* Visits the names in the folder, in any order. A folder that cannot be read shows none. */
 typedef void (*gm__data_place_visit)(void *user, const char *name);
-void gm__data_place_names(const gm__data_place *place, gm__data_place_visit visit, void *user);
+GM__INNER void gm__data_place_names(const gm__data_place *place, gm__data_place_visit visit, void *user);
 
 #endif

@@ -6,13 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/inner.h"
 #include "gm/status.h"
 
 /* Duplicate a descriptor. The new one is closed on exec. Negative: the process has no more descriptors. */
 int gm__descriptor_copy(int fd);
 
 /* Close `fd`. A negative one does nothing. */
-void gm__descriptor_close(int fd);
+GM__INNER void gm__descriptor_close(int fd);
 
 /* The identity of the memory behind `fd`: equal for two descriptors of one memory, while one of them is open. False:
  * nobody can tell such files apart (a driver's own device node, an anonymous inode). */

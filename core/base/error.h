@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 
+#include "core/base/inner.h"
 #include "gm/status.h"
 
 /* Fill `err`, unless it is NULL, and return `status`. So a failure is one line:
@@ -11,8 +12,8 @@
  *   return gm__fail(err, GM_ERR_IO, errno, "open", "%s: %s", path, strerror(errno));
  *
  * Text that does not fit is cut; control characters in it (it may quote a file) become '?'. */
-gm_status gm__fail(gm_error *err, gm_status status, int32_t native_code, const char *op, const char *format, ...)
-    GM_PRINTF(5, 6);
+GM__INNER gm_status gm__fail(gm_error *err, gm_status status, int32_t native_code, const char *op, const char *format,
+                             ...) GM_PRINTF(5, 6);
 
 /* Static analysis reads one file at a time and must know that the function returns `status`, not GM_OK. */
 #ifdef __clang_analyzer__
@@ -24,7 +25,7 @@ gm_status gm__fail(gm_error *err, gm_status status, int32_t native_code, const c
 
 /* `status` is a backend's answer to the public call `op`. A backend may refuse by itself, without an answer of the
  * driver or the system. Then `err` gets the name of that call, which a backend does not know. */
-gm_status gm__error_of(const char *op, gm_status status, gm_error *err);
+GM__INNER gm_status gm__error_of(const char *op, gm_status status, gm_error *err);
 
 /* An error without a failure. Its texts are empty, and not all of its bytes are set: that would cost more than a small
  * copy. */

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/inner.h"
+
 enum {
   GM__FILE_PATH_SIZE = 4096,
   GM__FILE_LINE_SIZE = 1024,      /* of the kernel's tables: it lies on the stack, which may be small */
@@ -29,7 +31,7 @@ typedef bool (*gm__name_visit)(void *user, const char *name);
 
 /* Read the whole file into `buffer`, and end it with NUL. NULs at the end of the file are left out. A NUL before the
  * end makes the file unreadable. `root` NULL means "". After any answer but OK the buffer holds "". */
-gm__file_answer gm__file_text(const char *root, const char *path, char *buffer, size_t capacity);
+GM__INNER gm__file_answer gm__file_text(const char *root, const char *path, char *buffer, size_t capacity);
 
 /* Visit every line; the last one needs no newline. Lines with a NUL, or longer than GM__FILE_LINE_SIZE, are left out.
  */

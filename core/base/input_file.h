@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/inner.h"
 #include "gm/status.h"
 
 typedef struct gm__input_file {
@@ -21,15 +22,15 @@ typedef struct gm__input_file {
 
 /* Open `path` for reading. GM_ERR_NOT_FOUND: nothing is there. GM_ERR_IO: not permitted, or no regular file. gm neither
  * reads nor waits for a folder, pipe, socket or device. The message names the path and the kind of file. */
-gm_status gm__input_file_open(const char *path, gm__input_file *out, gm_error *err);
+GM__INNER gm_status gm__input_file_open(const char *path, gm__input_file *out, gm_error *err);
 
 /* Close the file. A second close is harmless. */
-void gm__input_file_close(gm__input_file *file);
+GM__INNER void gm__input_file_close(gm__input_file *file);
 
 /* Read exactly `bytes` at `at`. GM_ERR_IO, with the offset, where the file ends too early (it shrank) or a read fails.
  * `path` is for messages. */
-gm_status gm__input_file_read_at(const gm__input_file *file, const char *path, uint64_t at, void *out, uint64_t bytes,
-                                 gm_error *err);
+GM__INNER gm_status gm__input_file_read_at(const gm__input_file *file, const char *path, uint64_t at, void *out,
+                                           uint64_t bytes, gm_error *err);
 
 /* Read at most `bytes` at `at`, with one call of the system. *out_got is 0 at the end of the file. GM_ERR_IO. */
 gm_status gm__input_file_read_some(const gm__input_file *file, const char *path, uint64_t at, void *out, uint64_t bytes,
@@ -68,13 +69,13 @@ gm_status gm__input_file_touch(const gm__input_file *file, const char *path, con
                                uint64_t bytes, gm_error *err);
 
 /* Are these the same file in the same state? Device, inode, size and time of change are compared. */
-bool gm__input_file_same(const gm__input_file *a, const gm__input_file *b);
+GM__INNER bool gm__input_file_same(const gm__input_file *a, const gm__input_file *b);
 
 /* Is `path` a folder? GM_ERR_NOT_FOUND: nothing is there. GM_ERR_IO: the system does not tell. */
-gm_status gm__input_is_folder(const char *path, bool *out, gm_error *err);
+GM__INNER gm_status gm__input_is_folder(const char *path, bool *out, gm_error *err);
 
 /* Call `visit` with the name of every entry of the folder, in any order, until it answers false. */
-gm_status gm__input_folder_each(const char *path, bool (*visit)(void *user, const char *name), void *user,
-                                gm_error *err);
+GM__INNER gm_status gm__input_folder_each(const char *path, bool (*visit)(void *user, const char *name), void *user,
+                                          gm_error *err);
 
 #endif

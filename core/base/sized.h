@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "core/base/inner.h"
 #include "gm/status.h"
 
 enum {
@@ -17,11 +18,12 @@ enum {
 
 /* Check that the caller's struct `theirs` is not NULL and has a possible size. gm's own has `bytes`. INVALID_ARGUMENT
  * calls the struct `name`. */
-gm_status gm__sized_check(const void *theirs, size_t bytes, const char *op, const char *name, gm_error *err);
+GM__INNER gm_status gm__sized_check(const void *theirs, size_t bytes, const char *op, const char *name, gm_error *err);
 
 /* Check the caller's `from`, and copy it to `to` in gm's size. Members that an older caller does not know become zero.
  * INVALID_ARGUMENT as gm__sized_check. NOT_SUPPORTED: a newer caller has set a member that gm does not know. */
-gm_status gm__sized_in(void *to, size_t bytes, const void *from, const char *op, const char *name, gm_error *err);
+GM__INNER gm_status gm__sized_in(void *to, size_t bytes, const void *from, const char *op, const char *name,
+                                 gm_error *err);
 
 /* gm__sized_in for entry `index` of a caller's array, all of whose entries have the size of the first. */
 gm_status gm__sized_in_at(void *to, size_t bytes, const void *first, size_t index, const char *op, const char *name,
@@ -29,7 +31,7 @@ gm_status gm__sized_in_at(void *to, size_t bytes, const void *first, size_t inde
 
 /* Copy gm's `from` to the caller's `to`, never more than its struct_size, which stays. Members that only a newer caller
  * knows become zero. REQUIRES: `to` has passed gm__sized_check. */
-void gm__sized_out(void *to, const void *from, size_t bytes);
+GM__INNER void gm__sized_out(void *to, const void *from, size_t bytes);
 
 /* Entry `index` of a caller's array. The struct_size of its first entry holds for every entry. */
 void *gm__sized_at(void *first, size_t index);

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "core/base/inner.h"
 #include "gm/status.h"
 
 /* The calls that gm makes. Names and meanings are those of zstd.h; the contexts have names of their own here. */
@@ -30,6 +31,6 @@ enum {
 };
 
 /* NULL: the library is missing or too old. NOT_SUPPORTED in `err` says why. */
-const gm__zstd *gm__zstd_open(gm_error *err);
+GM__INNER const gm__zstd *gm__zstd_open(gm_error *err);
 
 #endif

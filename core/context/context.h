@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "core/base/inner.h"
 #include "core/base/thread.h"
 #include "gm/context.h"
 
@@ -68,13 +69,13 @@ struct gm_context {
 };
 
 /* True when a forked child looks at its parent's context. */
-bool gm__context_forked(const gm_context *ctx);
+GM__INNER bool gm__context_forked(const gm_context *ctx);
 
 /* GM_OK; INVALID_ARGUMENT for NULL; FORKED. Fills `err`. Every public call begins with it. */
-gm_status gm__context_check(const gm_context *ctx, const char *op, gm_error *err);
+GM__INNER gm_status gm__context_check(const gm_context *ctx, const char *op, gm_error *err);
 
 /* Run `run` when the context is destroyed. One for each floor, at most GM__MAX_DESTRUCTORS. */
-void gm__context_on_destroy(gm_context *ctx, gm__destructor run, void *object);
+GM__INNER void gm__context_on_destroy(gm_context *ctx, gm__destructor run, void *object);
 
 /* Puts `object` into the slot, and runs `run` for it when the context is destroyed. Does nothing if the slot is taken.
  * Returns what is in the slot. */
@@ -83,7 +84,7 @@ void *gm__context_hang(gm_context *ctx, gm__slot slot, gm__destructor run, void 
 /* Returns what is in the slot. NULL: nothing. */
 void *gm__context_hung(gm_context *ctx, gm__slot slot);
 
-uint64_t gm__context_next_id(gm_context *ctx); /* from 1 */
+GM__INNER uint64_t gm__context_next_id(gm_context *ctx); /* from 1 */
 static inline const gm_services *gm__context_services(const gm_context *ctx) { return &ctx->services; }
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef GM_CORE_CONTEXT_OBJECT_H
 #define GM_CORE_CONTEXT_OBJECT_H
 
+#include "core/base/inner.h"
 #include "core/context/context.h"
 
 typedef enum gm__kind { /* numbers that other memory is not likely to hold */
@@ -36,16 +37,16 @@ typedef struct gm__object {
 } gm__object;
 
 /* Zeroed memory for an object of that kind. NULL: no host memory. */
-void *gm__object_new(gm_context *ctx, gm__kind kind, size_t bytes);
+GM__INNER void *gm__object_new(gm_context *ctx, gm__kind kind, size_t bytes);
 
 /* Zeroed memory of gm__alloc_plain, for an object that lives for a moment. */
 void *gm__object_new_plain(gm_context *ctx, gm__kind kind, size_t bytes);
 
 /* The end of an object. In a forked child this takes no lock. */
-void gm__object_end(gm_context *ctx, gm__object *object);
+GM__INNER void gm__object_end(gm_context *ctx, gm__object *object);
 
 /* The end of an object whose name stays known as dead, in release builds, too. Its memory goes with the context. */
-void gm__object_keep(gm_context *ctx, gm__object *object);
+GM__INNER void gm__object_keep(gm_context *ctx, gm__object *object);
 
 /* False in debug builds when `object` is of another kind or was destroyed. `object` is not NULL. */
 static inline bool gm__object_is(const gm__object *object, gm__kind kind) {

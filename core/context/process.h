@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/inner.h"
 #include "gm/status.h"
 
 /* A number of this process image, never 0. A forked child has another one: so contexts remember it. The first call
@@ -20,7 +21,7 @@ bool gm__process_is_current(uint64_t generation);
 
 /* The place of that number, as long as the process is the same one. Where the system cannot keep it from a child,
  * the place never holds one. Lives for ever. */
-const _Atomic uint64_t *gm__process_generation_at(void);
+GM__INNER const _Atomic uint64_t *gm__process_generation_at(void);
 
 /* Zeroed memory that all of the process share, and that a forked child finds zeroed. Zero-initialised. */
 typedef struct gm__process_page {

@@ -2,6 +2,7 @@
 #ifndef GM_CORE_DEVICE_DEVICE_ALLOC_H
 #define GM_CORE_DEVICE_DEVICE_ALLOC_H
 
+#include "core/base/inner.h"
 #include "core/device/type_wish.h"
 
 typedef struct gm__device_request {
@@ -35,7 +36,7 @@ gm_status gm__device_map_for_life(const gm_device *device, const gm_memory *memo
                                   void **out, gm_error *err);
 
 /* The types that the request may have: bit 1 << index. */
-uint32_t gm__device_types(const gm_device *device, const gm__device_request *request);
+GM__INNER uint32_t gm__device_types(const gm_device *device, const gm__device_request *request);
 
 /* Whether one of these types takes of the device's own bytes. */
 bool gm__device_takes_own(const gm_device *device, const gm__device_request *request);

@@ -2,6 +2,7 @@
 #ifndef GM_CORE_DEVICE_STREAM_H
 #define GM_CORE_DEVICE_STREAM_H
 
+#include "core/base/inner.h"
 #include "core/device/device.h"
 #include "gm/stream.h"
 
@@ -83,7 +84,7 @@ bool gm__device_has_default_stream(gm_device *device);
 
 /* The stream for calls that name none: the chosen one, else gm's own, created on first use. NOT_SUPPORTED, as a refusal
  * of `op`, where the engine forbids streams. */
-gm_status gm__device_default_stream(gm_device *device, const char *op, gm_stream **out, gm_error *err);
+GM__INNER gm_status gm__device_default_stream(gm_device *device, const char *op, gm_stream **out, gm_error *err);
 
 /* True when the device made the stream with this id. */
 bool gm__device_made_stream(const gm_device *device, uint64_t id);

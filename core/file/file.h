@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "core/base/inner.h"
 #include "core/base/input_file.h"
 #include "core/base/thread.h"
 #include "core/file/new_file.h"
@@ -28,7 +29,8 @@ struct gm_file {
 gm_status gm__file_make(const gm_services *services, const char *path, gm_way way, gm_file **out, gm_error *err);
 
 /* Does what gm_file_open does. `services` NULL: the C library's. */
-gm_status gm__file_open(const gm_services *services, const char *path, gm_way way, gm_file **out, gm_error *err);
+GM__INNER gm_status gm__file_open(const gm_services *services, const char *path, gm_way way, gm_file **out,
+                                  gm_error *err);
 
 /* Reads past the page cache; NULL: there are none, and `why` says so. The first call opens them. IO, NOT_FOUND: the
  * path is another file's now, or this one has changed. */

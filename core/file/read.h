@@ -13,6 +13,7 @@
 #ifndef GM_CORE_FILE_READ_H
 #define GM_CORE_FILE_READ_H
 
+#include "core/base/inner.h"
 #include "core/file/read_range.h"
 
 enum {
@@ -63,39 +64,39 @@ typedef struct gm__read_figures {
 /* Starts. Files, places and rooms stay valid until gm__read_end; `ranges` is copied. Nothing is read behind a range,
  * but for whole blocks on the direct way. INVALID_ARGUMENT: the ranges are more than 2^32 - 1. IO: a range ends behind
  * its file. OUT_OF_HOST_MEMORY. A system that gives no thread is no error: gm__read_next reads. */
-gm_status gm__read_start(const gm__read_range *ranges, uint64_t count, const gm__read_params *params, gm__read **out,
-                         gm_error *err);
+GM__INNER gm_status gm__read_start(const gm__read_range *ranges, uint64_t count, const gm__read_params *params,
+                                   gm__read **out, gm_error *err);
 
 /* The next piece that has arrived. *out NULL with GM_OK: all have. TIMEOUT: none in time; without workers the call
  * reads one, however long that takes. CANCELLED. Errors of a read: IO, NOT_FOUND, those of a room, OUT_OF_HOST_MEMORY.
  * After an error there is no piece any more, and nothing is under way. */
-gm_status gm__read_next(gm__read *read, uint64_t timeout_ns, gm__read_piece **out, gm_error *err);
+GM__INNER gm_status gm__read_next(gm__read *read, uint64_t timeout_ns, gm__read_piece **out, gm_error *err);
 
 /* The part `index` of a piece, below its `count`. */
-gm__read_part gm__read_part_of(const gm__read *read, const gm__read_piece *piece, uint64_t index);
+GM__INNER gm__read_part gm__read_part_of(const gm__read *read, const gm__read_piece *piece, uint64_t index);
 
 /* The bytes of that part, valid until gm__read_done. */
-const unsigned char *gm__read_part_data(const gm__read *read, const gm__read_piece *piece, uint64_t index);
+GM__INNER const unsigned char *gm__read_part_data(const gm__read *read, const gm__read_piece *piece, uint64_t index);
 
 /* The caller is done with a piece; the memory of its room is his own matter. */
-void gm__read_done(gm__read *read, gm__read_piece *piece);
+GM__INNER void gm__read_done(gm__read *read, gm__read_piece *piece);
 
 /* The range whose byte could not be read. Valid after an error of a read. */
-uint64_t gm__read_failed_range(const gm__read *read);
+GM__INNER uint64_t gm__read_failed_range(const gm__read *read);
 
 /* No further piece is begun. */
 void gm__read_cancel(gm__read *read);
 
 /* Cancels, and waits for what is under way. */
-void gm__read_stop(gm__read *read);
+GM__INNER void gm__read_stop(gm__read *read);
 
 /* How many bytes of each range, from its first one on, have arrived and are done with, into `by_range`. A range of runs
  * has whole ones. REQUIRES: gm__read_stop */
-void gm__read_reached(const gm__read *read, uint64_t *by_range);
+GM__INNER void gm__read_reached(const gm__read *read, uint64_t *by_range);
 
-void gm__read_get_figures(gm__read *read, gm__read_figures *out);
+GM__INNER void gm__read_get_figures(gm__read *read, gm__read_figures *out);
 
 /* Cancels, waits for what is under way, and frees the read. NULL does nothing. */
-void gm__read_end(gm__read *read);
+GM__INNER void gm__read_end(gm__read *read);
 
 #endif

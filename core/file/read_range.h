@@ -2,6 +2,7 @@
 #ifndef GM_CORE_FILE_READ_RANGE_H
 #define GM_CORE_FILE_READ_RANGE_H
 
+#include "core/base/inner.h"
 #include "core/file/file.h"
 
 enum { GM__READ_GAP = 64 << 10 /* ranges and runs with less than that between them are joined */ };
@@ -35,7 +36,8 @@ typedef struct gm__read_range {
 
 /* How many bytes of a range a piece of a read has that begins with byte `from` of it. *out_extent is how many bytes of
  * the file these reach over. */
-uint64_t gm__read_range_part(const gm__read_range *range, uint64_t piece_bytes, uint64_t from, uint64_t *out_extent);
+GM__INNER uint64_t gm__read_range_part(const gm__read_range *range, uint64_t piece_bytes, uint64_t from,
+                                       uint64_t *out_extent);
 
 /* Where in the file the byte `from` of a range lies. */
 static inline uint64_t gm__read_range_at(const gm__read_range *range, uint64_t from) {

@@ -4,6 +4,7 @@
 #define GM_CORE_FILE_SIDE_FILE_H
 
 #include "core/base/data_place.h"
+#include "core/base/inner.h"
 
 typedef struct gm__side_file {
   const char *path;
@@ -16,20 +17,20 @@ typedef struct gm__side_file {
 
 /* Opens the side file, which is empty. A side file that an ended process left is removed. BUSY: another thread or
  * process saves to the path, or has locked the file there. NOT_FOUND: no such folder. IO: as for data_place.h. */
-gm_status gm__side_file_open(const char *path, gm__side_file *out, gm_error *err);
+GM__INNER gm_status gm__side_file_open(const char *path, gm__side_file *out, gm_error *err);
 
 /* Writes exactly `bytes` at `at`. Whole pages at pages of memory go past the page cache; *out_direct is how many bytes
  * did. Errors: those of gm__data_file_write. */
-gm_status gm__side_file_write(const gm__side_file *file, uint64_t at, const void *from, uint64_t bytes,
-                              uint64_t *out_direct, gm_error *err);
+GM__INNER gm_status gm__side_file_write(const gm__side_file *file, uint64_t at, const void *from, uint64_t bytes,
+                                        uint64_t *out_direct, gm_error *err);
 
 /* Whether its file system takes writes past the page cache, as far as is known. */
-bool gm__side_file_is_direct(const gm__side_file *file);
+GM__INNER bool gm__side_file_is_direct(const gm__side_file *file);
 
 /* The side file is on the disk and gets the name of the path, which is on the disk, too. */
-gm_status gm__side_file_give(gm__side_file *file, gm_error *err);
+GM__INNER gm_status gm__side_file_give(gm__side_file *file, gm_error *err);
 
 /* Closes all. A side file that did not get the name goes. */
-void gm__side_file_close(gm__side_file *file);
+GM__INNER void gm__side_file_close(gm__side_file *file);
 
 #endif

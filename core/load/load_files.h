@@ -2,6 +2,7 @@
 #ifndef GM_CORE_LOAD_LOAD_FILES_H
 #define GM_CORE_LOAD_LOAD_FILES_H
 
+#include "core/base/inner.h"
 #include "core/file/file.h"
 #include "core/model/model.h"
 
@@ -12,12 +13,12 @@ typedef struct gm__load_files {
 } gm__load_files;
 
 /* None is open yet. gm__load_files_end ends what it filled in, also after a failure. OUT_OF_HOST_MEMORY. */
-gm_status gm__load_files_make(gm__load_files *files, const gm_model *model, gm_way way, gm_error *err);
-void gm__load_files_end(gm__load_files *files);
+GM__INNER gm_status gm__load_files_make(gm__load_files *files, const gm_model *model, gm_way way, gm_error *err);
+GM__INNER void gm__load_files_end(gm__load_files *files);
 
 /* The file of a shard, which is opened if it is not open. IO: it is another than gm_model_open saw, or has changed
  * since. Other errors: those of gm_file_open. */
-gm_status gm__load_files_get(gm__load_files *files, uint32_t shard, gm_file **out, gm_error *err);
+GM__INNER gm_status gm__load_files_get(gm__load_files *files, uint32_t shard, gm_file **out, gm_error *err);
 
 /* How many are open. */
 uint64_t gm__load_files_open(const gm__load_files *files);
@@ -32,6 +33,7 @@ const char *gm__load_files_why(const gm__load_files *files);
 uint64_t gm__load_files_host_bytes(const gm__load_files *files);
 
 /* Fails for the reason in `inner`, with the tensor and its file before it. */
-gm_status gm__load_fail(const gm_model *model, const gm__tensor *tensor, const gm_error *inner, gm_error *err);
+GM__INNER gm_status gm__load_fail(const gm_model *model, const gm__tensor *tensor, const gm_error *inner,
+                                  gm_error *err);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef GM_CORE_LOAD_SAVE_FORMAT_H
 #define GM_CORE_LOAD_SAVE_FORMAT_H
 
+#include "core/base/inner.h"
 #include "core/load/save_sink.h"
 #include "core/model/file_tensor.h"
 
@@ -28,7 +29,7 @@ typedef struct gm__save_format {
 } gm__save_format;
 
 /* The format of a path, by its end; safetensors where it has none of the others. */
-const gm__save_format *gm__save_format_of(const char *path);
+GM__INNER const gm__save_format *gm__save_format_of(const char *path);
 
 typedef struct gm__save_figures {
   gm__save_writer_info writer;
@@ -36,7 +37,7 @@ typedef struct gm__save_figures {
 } gm__save_figures;
 
 /* Write a source's file, on the disk, and give it the name `path`. Errors: those of the format and of side_file.h. */
-gm_status gm__save_whole(const gm__save_source *source, const gm__save_format *format, const char *path,
-                         gm__save_figures *out, gm_error *err);
+GM__INNER gm_status gm__save_whole(const gm__save_source *source, const gm__save_format *format, const char *path,
+                                   gm__save_figures *out, gm_error *err);
 
 #endif

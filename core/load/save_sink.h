@@ -2,6 +2,7 @@
 #ifndef GM_CORE_LOAD_SAVE_SINK_H
 #define GM_CORE_LOAD_SAVE_SINK_H
 
+#include "core/base/inner.h"
 #include "core/load/save_writer.h"
 #include "core/load/sum_file.h"
 
@@ -30,7 +31,8 @@ gm_status gm__save_sink_write(gm__save_sink *sink, const void *bytes, uint64_t c
 
 /* Write `count` bytes, which `read` brings in pieces: the bytes from `at` on go to `to`. */
 typedef gm_status (*gm__save_read)(void *user, uint64_t at, void *to, uint64_t bytes, gm_error *err);
-gm_status gm__save_sink_fill(gm__save_sink *sink, uint64_t count, gm__save_read read, void *user, gm_error *err);
+GM__INNER gm_status gm__save_sink_fill(gm__save_sink *sink, uint64_t count, gm__save_read read, void *user,
+                                       gm_error *err);
 
 /* Whether bytes at `from` are worth writing from where they are: the file is at a page, and so are they. */
 bool gm__save_sink_lends(const gm__save_sink *sink, const void *from, uint64_t count);

@@ -2,6 +2,7 @@
 #ifndef GM_CORE_MODEL_MODEL_H
 #define GM_CORE_MODEL_MODEL_H
 
+#include "core/base/inner.h"
 #include "core/base/input_file.h"
 #include "core/model/contents.h"
 #include "gm/model.h"
@@ -43,7 +44,7 @@ gm_status gm__model_open_memory(const gm_services *services, const void *bytes, 
                                 bool header_only, gm_model **out, gm_error *err);
 
 /* Where a tensor's data is in the file of its shard. */
-uint64_t gm__model_file_offset(const gm_model *model, const gm__tensor *tensor);
+GM__INNER uint64_t gm__model_file_offset(const gm_model *model, const gm__tensor *tensor);
 
 /* A copy of `head`, `tail` joined, from the model's services. */
 gm_status gm__model_join(const gm_services *services, const char *head, uint64_t head_length, const char *tail,

@@ -5,14 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/inner.h"
 #include "gm/services.h"
 #include "gm/status.h"
 
 /* `count` items of `item_bytes`, all zero; for count 0 *out is NULL. */
-gm_status gm__model_alloc(const gm_services *services, uint64_t count, size_t item_bytes, void **out, gm_error *err);
+GM__INNER gm_status gm__model_alloc(const gm_services *services, uint64_t count, size_t item_bytes, void **out,
+                                    gm_error *err);
 
 /* Give that back. NULL is harmless. */
-void gm__model_release(const gm_services *services, void *items, uint64_t count, size_t item_bytes);
+GM__INNER void gm__model_release(const gm_services *services, void *items, uint64_t count, size_t item_bytes);
 
 /* Make room for one item more than `count`, doubling. `items_at` is a T **. On failure nothing has changed. */
 gm_status gm__model_grow(const gm_services *services, void *items_at, uint64_t *capacity, uint64_t count,

@@ -2,13 +2,14 @@
 #ifndef GM_CORE_POOL_ALLOC_H
 #define GM_CORE_POOL_ALLOC_H
 
+#include "core/base/inner.h"
 #include "core/pool/pool.h"
 
 /* gm_alloc. */
 gm_acquire gm__pool_alloc(gm_pool *pool, const gm_request *request, gm_block *out);
 
 /* gm_alloc for memory beside the device (pinned host memory). EXHAUSTED: the device has none. */
-gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_block *out);
+GM__INNER gm_acquire gm__pool_alloc_beside(gm_pool *pool, const gm_request *request, gm_block *out);
 
 /* gm_alloc at that place in pooled memory, in the host's order. EXHAUSTED: the place is not free. No refusal is noted.
  */

@@ -2,6 +2,7 @@
 #ifndef GM_CORE_POOL_FREE_H
 #define GM_CORE_POOL_FREE_H
 
+#include "core/base/inner.h"
 #include "core/pool/pool.h"
 
 /* gm_free, gm_free_ptr. */
@@ -9,6 +10,6 @@ gm_status gm__block_free(gm_pool *pool, const gm_block *block, gm_stream *stream
 gm_status gm__block_free_ptr(gm_pool *pool, const void *pointer, uint64_t bytes_or_0, gm_stream *stream);
 
 /* Undoes a gm_alloc on `stream`. No work that the stream was given on the block since then is left to wait for. */
-gm_status gm__block_free_unused(gm_pool *pool, const gm_block *block, gm_stream *stream);
+GM__INNER gm_status gm__block_free_unused(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
 #endif

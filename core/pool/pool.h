@@ -2,6 +2,7 @@
 #ifndef GM_CORE_POOL_POOL_H
 #define GM_CORE_POOL_POOL_H
 
+#include "core/base/inner.h"
 #include "core/guard/guard.h"
 #include "core/heap/heap.h"
 #include "gm/evictor.h"
@@ -48,7 +49,7 @@ struct gm_pool {
 static inline gm_pool *gm__pool_of(const gm__arena_set *arenas) { return arenas->owner; }
 
 /* INVALID_ARGUMENT for NULL or a destroyed pool, FORKED, or GM_OK. Fills `err`. */
-gm_status gm__pool_alive(const gm_pool *pool, const char *op, gm_error *err);
+GM__INNER gm_status gm__pool_alive(const gm_pool *pool, const char *op, gm_error *err);
 
 /* True for a pool that is not NULL and, in debug builds, not destroyed. The fast path asks this. A pool that was ended
  * by force has no arena there. */

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "core/base/inner.h"
 #include "core/context/context.h"
 #include "gm/device.h"
 
@@ -19,7 +20,7 @@ gm_status gm__gds_open(gm_context *ctx, const char *path, gm__gds **out, gm_erro
 
 /* Why a file is not loaded on this way: NOT_SUPPORTED, or what gm__gds_open answers. No load takes it yet, so there is
  * always a reason. */
-gm_status gm__gds_refuse(gm_device *device, const char *path, gm_error *err);
+GM__INNER gm_status gm__gds_refuse(gm_device *device, const char *path, gm_error *err);
 
 /* NULL does nothing. */
 void gm__gds_close(gm__gds *gds);

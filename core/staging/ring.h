@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/inner.h"
 #include "gm/device.h"
 #include "gm/stream.h"
 
@@ -52,7 +53,8 @@ typedef struct gm__ring_info {
 
 /* A ring of at most `slots` slots of `slot_bytes` each; it has none yet. The device must outlive it.
  * INVALID_ARGUMENT: a number is 0. OUT_OF_HOST_MEMORY. */
-gm_status gm__ring_create(gm_device *device, uint32_t slots, uint64_t slot_bytes, gm__ring **out, gm_error *err);
+GM__INNER gm_status gm__ring_create(gm_device *device, uint32_t slots, uint64_t slot_bytes, gm__ring **out,
+                                    gm_error *err);
 
 /* Bytes of a slot of a device's ring (staging.h). The fault sweep puts small ones in their place. */
 uint64_t gm__ring_usual_bytes(void);
@@ -60,7 +62,7 @@ uint64_t gm__ring_usual_bytes(void);
 /* Waits for the points of all slots, and gives the memory back. NULL does nothing. BUSY: a slot is taken. Other answers
  * are those of the wait; then the ring is still there. In a forked child it waits for nothing, and gives back what the
  * child has of it. */
-gm_status gm__ring_destroy(gm__ring *ring, gm_error *err);
+GM__INNER gm_status gm__ring_destroy(gm__ring *ring, gm_error *err);
 
 /* Make slots until the ring has `slots` (at most what it may have), their memory touched by several threads. GM_OK also
  * where the system refused some of them. OUT_OF_HOST_MEMORY: there is not even one. DEVICE_LOST. */
@@ -68,7 +70,7 @@ gm_status gm__ring_grow(gm__ring *ring, uint32_t slots, gm_error *err);
 
 /* A slot for the caller: one that has come to rest, else a new one, else the first that comes to rest. TIMEOUT: none
  * did in time (0: without a wait; GM__NEVER). Other errors are those of gm__ring_grow, and of the wait for a point. */
-gm_status gm__ring_take(gm__ring *ring, uint64_t timeout_ns, gm__ring_slot **out, gm_error *err);
+GM__INNER gm_status gm__ring_take(gm__ring *ring, uint64_t timeout_ns, gm__ring_slot **out, gm_error *err);
 
 /* A user joins. Its first slot is any; for a further one, it leaves a slot for each user without any, and one at least.
  * Else the others help it. So nobody waits for a user that sleeps with slots in its hands. */
@@ -86,11 +88,11 @@ gm_status gm__ring_take_as(gm__ring *ring, gm__ring_user *user, uint64_t timeout
                            gm_error *err);
 
 /* Give a slot back. It is used until `point` has passed; the ring has the point then. NULL: it is at rest. */
-void gm__ring_give(gm__ring *ring, gm__ring_slot *slot, const gm_point *point);
+GM__INNER void gm__ring_give(gm__ring *ring, gm__ring_slot *slot, const gm_point *point);
 
 /* The number of a slot: below `asked` of gm__ring_create. */
 uint32_t gm__ring_number(const gm__ring *ring, const gm__ring_slot *slot);
 
-void gm__ring_figures(gm__ring *ring, gm__ring_info *out);
+GM__INNER void gm__ring_figures(gm__ring *ring, gm__ring_info *out);
 
 #endif
