@@ -10,7 +10,7 @@ import numpy
 import safetensors
 import safetensors.numpy
 
-gm = ctypes.CDLL(os.environ["GM_ENGINES_BUILD"] + "/lib/libgm.so")
+gm = ctypes.CDLL(os.environ["GM_ENGINES_BUILD"] + "/lib/libgm_model.so")  # and libgm.so, which it uses
 gm.gm_status_text.restype = ctypes.c_char_p
 gm.gm_model_close.argtypes = [ctypes.c_void_p]
 gm.gm_model_save.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p,

@@ -8,7 +8,7 @@ import zipfile
 
 import numpy
 
-gm = ctypes.CDLL(os.environ["GM_ENGINES_BUILD"] + "/lib/libgm.so")
+gm = ctypes.CDLL(os.environ["GM_ENGINES_BUILD"] + "/lib/libgm_model.so")  # and libgm.so, which it uses
 gm.gm_dtype_name.restype = gm.gm_status_name.restype = ctypes.c_char_p
 gm.gm_model_tensor_count.restype = ctypes.c_uint64
 gm.gm_model_tensor_count.argtypes = gm.gm_model_close.argtypes = [ctypes.c_void_p]

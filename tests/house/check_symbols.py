@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Holds what libgm.so exports against what the public headers declare, and what it needs against a list.
+"""Holds what gm's shared libraries export against what the public headers declare, and what each needs against a list.
 
-usage: check_symbols.py LIBRARY INCLUDE_DIR ALLOWED_LIBRARY...
+usage: check_symbols.py INCLUDE_DIR LIBRARY[,ALLOWED_LIBRARY...]...
+
+Programs use the names of the version GM_0.1 and the like. Those of GM_PRIVATE are for gm's own libraries, and each has
+one that uses it.
 """
 import os
 import re
@@ -25,29 +28,46 @@ def declared_in(include):
     return names
 
 
-def exported_by(library):
-    return {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--defined-only", library).splitlines()}
+def symbols(library, which):
+    """(name, version) of what a library exports or takes from others."""
+    lines = run("nm", "-D", which, library).splitlines()
+    return {tuple(re.split("@+", line.split()[-1], maxsplit=1)) for line in lines if "@" in line and not re.search(" A ", line)}
 
 
 def needed_by(library):
     return set(re.findall(r"\(NEEDED\).*\[(.*?)\]", run("readelf", "-d", library)))
 
 
-def main():
-    library, include, *allowed = sys.argv[1:]
-    exported, declared, needed = exported_by(library), declared_in(include), needed_by(library)
-    problems = [f"{name}: exported, but does not begin with gm_" for name in sorted(exported)
-                if not re.match(r"gm_[a-z0-9]", name)]
-    problems += [f"{name}: exported, but no public header declares it" for name in sorted(exported - declared)]
-    problems += [f"{name}: declared GM_API, but not exported" for name in sorted(declared - exported)]
-    problems += [f"{name}: libgm.so needs it, which is not allowed here" for name in sorted(needed)
-                 if name.split(".so")[0] not in allowed]
+def problems_of(library, allowed):
+    file = os.path.basename(library)
+    for name in sorted(needed_by(library)):
+        if name.split(".so")[0] not in allowed:
+            yield f"{name}: {file} needs it, which is not allowed here"
     if "NODELETE" not in run("readelf", "-d", library):
-        problems.append("libgm.so is not marked NODELETE")
+        yield f"{file} is not marked NODELETE"
+
+
+def main():
+    include, *libraries = sys.argv[1:]
+    public, private, used, problems = [], set(), set(), []
+    for library, *allowed in (word.split(",") for word in libraries):
+        exported = symbols(library, "--defined-only")
+        public += [name for name, version in exported if not version.startswith("GM_PRIVATE")]
+        private |= {name for name, version in exported if version.startswith("GM_PRIVATE")}
+        used |= {name for name, _ in symbols(library, "--undefined-only")}
+        problems += problems_of(library, allowed)
+        print(f"{os.path.basename(library)}: {len(exported)} names, needs {' '.join(sorted(needed_by(library)))}")
+    declared = declared_in(include)
+    problems += [f"{name}: exported, but does not begin with gm_" for name in sorted(public)
+                 if not re.match(r"gm_[a-z0-9]", name)]
+    problems += [f"{name}: exported twice" for name in sorted(set(public)) if public.count(name) > 1]
+    problems += [f"{name}: exported, but no public header declares it" for name in sorted(set(public) - declared)]
+    problems += [f"{name}: declared GM_API, but not exported" for name in sorted(declared - set(public))]
+    problems += [f"{name}: exported to gm's own libraries, and none uses it" for name in sorted(private - used)]
     for problem in problems:
         print(problem)
-    print(f"{len(exported)} names exported, needs {' '.join(sorted(needed))}, {len(problems)} problems")
-    return 1 if problems or not exported else 0
+    print(f"{len(public)} names for programs, {len(private)} for gm's own libraries, {len(problems)} problems")
+    return 1 if problems or not public else 0
 
 
 if __name__ == "__main__":
