@@ -2,23 +2,22 @@
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
-set(gm_dependencies "") # pkg-config modules in use, for gmConfig.cmake
-foreach(dependency "ZLIB zlib" "XXHASH libxxhash" "HWLOC hwloc" "LZ4 liblz4" "HIREDIS hiredis")
+# Of zlib only the header is needed: it is opened at run time, as zstd, xxHash and hwloc are.
+set(gm_dependencies "") # pkg-config modules that are linked, for gmConfig.cmake
+foreach(dependency "ZLIB zlib" "LZ4 liblz4" "HIREDIS hiredis")
   separate_arguments(dependency)
   list(GET dependency 0 name)
   list(GET dependency 1 module)
   if(GM_WITH_${name})
     find_package(PkgConfig REQUIRED)
     pkg_check_modules(GM_${name} IMPORTED_TARGET ${module})
-    if(NOT GM_${name}_FOUND AND GM_WITH_${name} STREQUAL "AUTO")
-      set(GM_WITH_${name} OFF) # for this run
-      continue()
-    endif()
     if(NOT GM_${name}_FOUND)
       message(FATAL_ERROR "gm: GM_WITH_${name} is ON but pkg-config does not know ${module}. "
                           "Run scripts/install build, or turn GM_WITH_${name} off.")
     endif()
-    list(APPEND gm_dependencies ${module})
+    if(NOT name STREQUAL "ZLIB")
+      list(APPEND gm_dependencies ${module})
+    endif()
   endif()
 endforeach()
 

@@ -7,21 +7,57 @@
 #include "core/base/file.h"
 
 #if GM_HAVE_HWLOC
-#include <hwloc.h>
 #include <sys/auxv.h>
 
+#include "core/base/optional.h"
+
+/* The calls of hwloc 2 that gm makes. A set of nodes is a bitmap there. */
+typedef struct nodes_topology nodes_topology;
+typedef struct nodes_bitmap nodes_bitmap;
+typedef struct nodes_hwloc {
+  int (*init)(nodes_topology **topology);
+  int (*set_filter)(nodes_topology *topology, int filter);
+  int (*load)(nodes_topology *topology);
+  void (*destroy)(nodes_topology *topology);
+  const nodes_bitmap *(*allowed)(nodes_topology *topology);
+  int (*next)(const nodes_bitmap *nodes, int before); /* -1 before the first one, and behind the last */
+} nodes_hwloc;
+
+enum { NODES_KEEP_NONE = 1 }; /* HWLOC_TYPE_FILTER_KEEP_NONE */
+
+static nodes_hwloc nodes_calls;
+static void nodes_load(void);
+static const char *const nodes_files[] = {"libhwloc.so.15", NULL};
+static const gm__symbol nodes_symbols[] = {
+    {"hwloc_topology_init", offsetof(nodes_hwloc, init), true},
+    {"hwloc_topology_set_all_types_filter", offsetof(nodes_hwloc, set_filter), true},
+    {"hwloc_topology_load", offsetof(nodes_hwloc, load), true},
+    {"hwloc_topology_destroy", offsetof(nodes_hwloc, destroy), true},
+    {"hwloc_topology_get_allowed_nodeset", offsetof(nodes_hwloc, allowed), true},
+    {"hwloc_bitmap_next", offsetof(nodes_hwloc, next), true}};
+static gm__optional nodes_library = {.spec = {.backend = "hwloc", .names = nodes_files, .advice = "install libhwloc 2"},
+                                     .variable = "GM_HWLOC_LIBRARY",
+                                     .symbols = nodes_symbols,
+                                     .count = sizeof nodes_symbols / sizeof *nodes_symbols,
+                                     .table = &nodes_calls,
+                                     .load = nodes_load,
+                                     .once = GM__ONCE_INIT};
+
+static void nodes_load(void) { gm__optional_load(&nodes_library); }
+
 static bool nodes_by_hwloc(gm__id_set *out) {
-  hwloc_topology_t topology;
-  if (getauxval(AT_SECURE) || hwloc_topology_init(&topology) != 0) return false;
-  hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE); /* hwloc always keeps nodes */
-  const bool good = hwloc_topology_load(topology) == 0;
+  nodes_topology *topology;
+  const nodes_hwloc *hwloc = getauxval(AT_SECURE) ? NULL : gm__optional_open(&nodes_library, NULL);
+  if (!hwloc || hwloc->init(&topology) != 0) return false;
+  hwloc->set_filter(topology, NODES_KEEP_NONE); /* hwloc always keeps nodes */
+  const bool good = hwloc->load(topology) == 0;
   if (good) {
-    const hwloc_const_nodeset_t nodes = hwloc_topology_get_allowed_nodeset(topology);
-    for (int id = hwloc_bitmap_first(nodes); id >= 0 && id < GM__ID_SET_MAX; id = hwloc_bitmap_next(nodes, id)) {
+    const nodes_bitmap *nodes = hwloc->allowed(topology);
+    for (int id = hwloc->next(nodes, -1); id >= 0 && id < GM__ID_SET_MAX; id = hwloc->next(nodes, id)) {
       out->bits[id / 64] |= UINT64_C(1) << id % 64;
     }
   }
-  hwloc_topology_destroy(topology);
+  hwloc->destroy(topology);
   return good && gm__id_set_count(out, NULL) > 0;
 }
 #else

@@ -85,6 +85,6 @@ GM__INNER void gm__cache_policy_evict(gm__cache_policy *policy, gm__cache_entry 
 GM__INNER void gm__cache_policy_remove(gm__cache_policy *policy, gm__cache_entry *entry);
 
 /* Puts an entry aside before its turn. It comes back into the same queue. REQUIRES: it is in the policy. */
-void gm__cache_policy_pause(gm__cache_policy *policy, gm__cache_entry *entry);
+GM__INNER void gm__cache_policy_pause(gm__cache_policy *policy, gm__cache_entry *entry);
 
 #endif

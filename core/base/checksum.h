@@ -1,5 +1,6 @@
-/* A 64-bit checksum. It finds accidents and resists no attacker. Values are equal only within one build: gm uses XXH3
- * where it was built with xxHash, else a multiply-mix of 8-byte words. Pure and thread-safe. */
+/* A 64-bit checksum. It finds accidents and resists no attacker. gm uses XXH3 where it was built for xxHash and finds
+ * the library (GM_XXHASH_LIBRARY names another file), else a multiply-mix of 8-byte words. Within a process all values
+ * are of one kind. Pure and thread-safe. */
 #ifndef GM_CORE_BASE_CHECKSUM_H
 #define GM_CORE_BASE_CHECKSUM_H
 
@@ -11,7 +12,7 @@
  * next gives a checksum of all pieces. */
 GM__INNER uint64_t gm__checksum(const void *bytes, uint64_t length, uint64_t seed);
 
-/* The kind of checksum that this build makes. The numbers never change: files hold them. */
+/* The kind of checksum that this process makes. The numbers never change: files hold them. */
 typedef enum gm__checksum_kind { GM__CHECKSUM_XXH3 = 1, GM__CHECKSUM_MIX = 2 } gm__checksum_kind;
 GM__INNER gm__checksum_kind gm__checksum_kind_here(void);
 

@@ -1,14 +1,18 @@
-/* libz, opened when it is first asked for. Nothing of gm links it. GM_ZLIB_LIBRARY names another file. It stays until the
- * process ends. Thread-safe. */
+/* libz, opened when it is first asked for. Nothing of gm links it. GM_ZLIB_LIBRARY names another file. It stays until
+ * the process ends. Thread-safe. */
 #ifndef GM_CORE_BASE_ZLIB_H
 #define GM_CORE_BASE_ZLIB_H
 
-#include <zlib.h>
-
 #include "gm/status.h"
 
-/* The calls that gm makes, by their names in zlib.h. */
-typedef struct gm__zlib {
+typedef struct gm__zlib gm__zlib;
+
+#ifdef GM_HAVE_ZLIB
+
+#include <zlib.h>
+
+/* The calls that gm makes. Those that have another name in zlib.h are macros there. */
+struct gm__zlib {
   int (*inflate_init)(z_stream *stream, int window_bits, const char *version, int stream_bytes);
   int (*inflate)(z_stream *stream, int flush);
   int (*inflate_reset)(z_stream *stream);
@@ -18,9 +22,11 @@ typedef struct gm__zlib {
   int (*deflate)(z_stream *stream, int flush);
   int (*deflate_end)(z_stream *stream);
   unsigned long (*crc32)(unsigned long before, const Bytef *bytes, z_size_t count);
-} gm__zlib;
+};
 
-/* NULL: the library is missing or too old. NOT_SUPPORTED in `err` says why. */
+#endif
+
+/* NULL: this build has no zlib, or the library is missing or too old. NOT_SUPPORTED in `err` says why. */
 const gm__zlib *gm__zlib_open(gm_error *err);
 
 #endif

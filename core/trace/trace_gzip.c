@@ -12,18 +12,24 @@
 
 struct gm__trace_gzip {
   gm_services services;
+  const gm__zlib *zlib;
   z_stream stream;
   bool started; /* inside a member */
 };
 
 gm_status gm__trace_gzip_create(const gm_services *services, const char *path, gm__trace_gzip **out, gm_error *err) {
+  gm_error why = {.status = GM_OK};
+  const gm__zlib *zlib = gm__zlib_open(&why);
+  if (!zlib)
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_trace_open", "%.300s: is compressed: %.300s", path, why.message);
   gm__trace_gzip *gzip = gm__alloc(services, sizeof *gzip);
   if (gzip) {
+    gzip->zlib = zlib;
     gzip->services = services ? *services : *gm__default_services();
     gzip->stream.zalloc = gm__zlib_alloc;
     gzip->stream.zfree = gm__zlib_release;
     gzip->stream.opaque = &gzip->services;
-    if (inflateInit2(&gzip->stream, 16 + MAX_WBITS) == Z_OK) {
+    if (zlib->inflate_init(&gzip->stream, 16 + MAX_WBITS, ZLIB_VERSION, (int)sizeof(z_stream)) == Z_OK) {
       *out = gzip;
       return GM_OK;
     }
@@ -48,7 +54,7 @@ static int gzip_inflate(gm__trace_gzip *gzip, gm__gzip_step *step) {
   stream->avail_in = (uInt)in;
   stream->next_out = step->out;
   stream->avail_out = (uInt)out;
-  int code = inflate(stream, Z_NO_FLUSH);
+  int code = gzip->zlib->inflate(stream, Z_NO_FLUSH);
   step->taken = in - stream->avail_in;
   step->given = out - stream->avail_out;
   return code;
@@ -59,7 +65,7 @@ gm_status gm__trace_gzip_step(gm__trace_gzip *gzip, const char *path, gm__gzip_s
   if (step->taken) gzip->started = true;
   if (code == Z_STREAM_END) {
     gzip->started = false;
-    code = inflateReset(&gzip->stream);
+    code = gzip->zlib->inflate_reset(&gzip->stream);
   }
   step->at_end = !gzip->started;
   return code == Z_OK || code == Z_BUF_ERROR ? GM_OK : gzip_fail(gzip, path, code, err);
@@ -67,7 +73,7 @@ gm_status gm__trace_gzip_step(gm__trace_gzip *gzip, const char *path, gm__gzip_s
 
 void gm__trace_gzip_destroy(gm__trace_gzip *gzip) {
   if (!gzip) return;
-  inflateEnd(&gzip->stream);
+  gzip->zlib->inflate_end(&gzip->stream);
   gm_services services = gzip->services;
   gm__release(&services, gzip, sizeof *gzip);
 }

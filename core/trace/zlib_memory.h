@@ -4,9 +4,9 @@
 #define GM_CORE_TRACE_ZLIB_MEMORY_H
 
 #include <stdint.h>
-#include <zlib.h>
 
 #include "core/base/alloc.h"
+#include "core/base/zlib.h"
 
 enum { GM__ZLIB_HEAD_BYTES = 16 };
 

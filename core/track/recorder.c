@@ -6,6 +6,7 @@
 #include "core/base/alloc.h"
 #include "core/base/cancel.h"
 #include "core/base/error.h"
+#include "core/base/zlib.h"
 
 /* Invariants: a recording has files, or a sink. Each event buffer has one chunk in host memory, however long the
  * recording is. Its other chunks are chained in the scratch file: the head of each has the place of the next one. The
@@ -21,12 +22,11 @@ static bool recorder_is_packed(const char *path) {
 static gm_status recorder_begin(gm__recorder *recorder, const char *path, gm_error *err) {
   const size_t bytes = strlen(path) + 1;
   recorder->packed = recorder_is_packed(path);
-#ifndef GM_HAVE_ZLIB
-  if (recorder->packed) {
+  gm_error why;
+  if (recorder->packed && !gm__zlib_open(&why)) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pool_record_begin",
-                    "%.300s: this build of gm has no zlib (GM_WITH_ZLIB); a name without .gz is a plain trace", path);
+                    "%.300s: a name without .gz is a plain trace. %.300s", path, why.message);
   }
-#endif
   recorder->path = gm__alloc(recorder->services, bytes);
   if (!recorder->path) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_begin", "no host memory for a path");

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #ifdef GM_HAVE_XXHASH
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 #endif
 

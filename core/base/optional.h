@@ -1,0 +1,26 @@
+/* Libraries that gm uses where they are there. Nothing of gm links them: each is opened when it is first asked for, and
+ * stays until the process ends. Thread-safe. */
+#ifndef GM_CORE_BASE_OPTIONAL_H
+#define GM_CORE_BASE_OPTIONAL_H
+
+#include "core/base/dynlib.h"
+#include "core/base/inner.h"
+#include "core/base/thread.h"
+
+typedef struct gm__optional {
+  gm__dynlib_spec spec; /* its path is that of `variable` */
+  const char *variable; /* of the environment: names another file */
+  const gm__symbol *symbols;
+  size_t count;
+  void *table;        /* gets the library's functions */
+  void (*load)(void); /* calls gm__optional_load with this library */
+  gm__once once;
+  gm_error why;
+} gm__optional;
+
+/* The table. NULL: the library is missing or too old. NOT_SUPPORTED in `err` says why. */
+const void *gm__optional_open(gm__optional *library, gm_error *err);
+
+void gm__optional_load(gm__optional *library);
+
+#endif
