@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "core/base/inner.h"
+
 struct gm_device;
 
 typedef enum gm__traffic_way { GM__TRAFFIC_UP, GM__TRAFFIC_DOWN, GM__TRAFFIC_WAYS } gm__traffic_way;
