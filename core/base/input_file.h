@@ -57,16 +57,16 @@ gm_status gm__input_file_check_unchanged(const gm__input_file *file, const char 
 /* Map the whole file for reading. Its `bytes` must not be 0. gm__input_file_unmap unmaps it. When the file shrinks, a
  * touch of a page after its new end ends the process: see gm__input_file_touch. */
 gm_status gm__input_file_map(const gm__input_file *file, const char *path, const void **out, gm_error *err);
-void gm__input_file_unmap(const gm__input_file *file, const void *mapping);
+GM__INNER void gm__input_file_unmap(const gm__input_file *file, const void *mapping);
 
 /* Map the whole file as memory of this process: what is written there is nobody else's. gm__input_file_unmap
  * unmaps it. Else as gm__input_file_map. */
-gm_status gm__input_file_map_own(const gm__input_file *file, const char *path, void **out, gm_error *err);
+GM__INNER gm_status gm__input_file_map_own(const gm__input_file *file, const char *path, void **out, gm_error *err);
 
 /* Prepare a part of a mapping for reading. It checks the size of the file. Where the system can (Linux 5.14), it brings
  * the pages in, so that a read error fails here. GM_ERR_IO. It cannot find a file that shrinks later. */
-gm_status gm__input_file_touch(const gm__input_file *file, const char *path, const void *mapping, uint64_t at,
-                               uint64_t bytes, gm_error *err);
+GM__INNER gm_status gm__input_file_touch(const gm__input_file *file, const char *path, const void *mapping, uint64_t at,
+                                         uint64_t bytes, gm_error *err);
 
 /* Are these the same file in the same state? Device, inode, size and time of change are compared. */
 GM__INNER bool gm__input_file_same(const gm__input_file *a, const gm__input_file *b);

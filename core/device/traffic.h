@@ -21,11 +21,11 @@ typedef struct gm__traffic {
 } gm__traffic;
 
 /* A copy was submitted. Of its bytes so many were asked for: the rest lies between small pieces. */
-void gm__traffic_count(struct gm_device *device, gm__traffic_way way, uint64_t bytes, uint64_t useful_bytes);
+GM__INNER void gm__traffic_count(struct gm_device *device, gm__traffic_way way, uint64_t bytes, uint64_t useful_bytes);
 
 /* From one to the other a user is under way. */
-void gm__traffic_begin(struct gm_device *device, uint64_t now);
-void gm__traffic_end(struct gm_device *device, uint64_t now);
+GM__INNER void gm__traffic_begin(struct gm_device *device, uint64_t now);
+GM__INNER void gm__traffic_end(struct gm_device *device, uint64_t now);
 
 /* How many users there were, and the nanoseconds, as of `now`, in which there was one. */
 uint64_t gm__traffic_users(const struct gm_device *device, uint64_t now, uint64_t *out_ns);
