@@ -27,6 +27,8 @@ const gm__zlib *gm__zlib_open(gm_error *err) { return gm__optional_open(&zlib_li
 
 #else
 
+#include <stddef.h>
+
 #include "core/base/error.h"
 
 const gm__zlib *gm__zlib_open(gm_error *err) {
