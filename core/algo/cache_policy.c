@@ -141,7 +141,7 @@ void gm__cache_policy_evict(gm__cache_policy *policy, gm__cache_entry *entry) {
     ghost_grow(policy);
     ghost_add(policy, entry->hash);
   }
-  cache_unlink(policy, entry);
+  gm__cache_policy_remove(policy, entry);
 }
 
 void gm__cache_policy_remove(gm__cache_policy *policy, gm__cache_entry *entry) {

@@ -64,7 +64,8 @@ GM__INNER void gm__cache_policy_end(gm__cache_policy *policy);
 /* Takes a new entry, whose hash and weight are set. REQUIRES: it is in no policy. */
 GM__INNER void gm__cache_policy_insert(gm__cache_policy *policy, gm__cache_entry *entry);
 
-/* Takes back an entry that gm__cache_policy_remove or gm__cache_policy_pause put aside while it was in use. */
+/* Takes back an entry that gm__cache_policy_remove or gm__cache_policy_pause put aside while it was in use, or one that
+ * gm__cache_policy_evict let go, and that stays after all. */
 GM__INNER void gm__cache_policy_resume(gm__cache_policy *policy, gm__cache_entry *entry);
 
 /* The entry was used. It need not be in the policy. */
