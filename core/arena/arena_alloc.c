@@ -70,7 +70,8 @@ static bool arena_alloc_order(gm__arena *arena, const gm__want *want, int slot, 
   const bool point = !want->insert && verdict != GM__ORDER_BARRIER; /* a cold record keeps it */
   if (point && !gm__arena_make_cold(arena, number)) return false;
   gm__last_use use = gm__arena_last_use(arena, number);
-  const bool done = gm__want_order(arena->set->provider, want, &arena->order, &use, slot, verdict, answer);
+  const bool done = !use.streams || /* that work has ended since the search */
+                    gm__want_order(arena->set->provider, want, &arena->order, &use, slot, verdict, answer);
   gm__arena_set_last_use(arena, number, &use);
   return done;
 }
