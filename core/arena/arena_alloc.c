@@ -67,8 +67,7 @@ static uint32_t arena_alloc_find(gm__arena *arena, const gm__want *want, int slo
 static bool arena_alloc_order(gm__arena *arena, const gm__want *want, int slot, uint32_t number,
                               gm__order_verdict verdict, gm_acquire *answer) {
   if (verdict == GM__ORDER_READY) return true;
-  const bool point = !want->insert && verdict != GM__ORDER_BARRIER; /* a cold record keeps it */
-  if (point && !gm__arena_make_cold(arena, number)) return false;
+  if (!want->insert && verdict != GM__ORDER_BARRIER && !gm__arena_make_cold(arena, number)) return false;
   gm__last_use use = gm__arena_last_use(arena, number);
   const bool done = !use.streams || /* that work has ended since the search */
                     gm__want_order(arena->set->provider, want, &arena->order, &use, slot, verdict, answer);
