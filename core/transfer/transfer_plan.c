@@ -111,7 +111,7 @@ static bool plan_is_even(const gm_transfer *t) {
     high = gm__max(high, copy->memory_at);
   }
   const uint64_t step = (high - low) / (t->count - 1);
-  bool even = step >= bytes;
+  bool even = step && step >= bytes;
   for (uint64_t i = 0; i < t->count && even; i++) even = (t->copies[i].memory_at - low) % step == 0;
   return even;
 }
