@@ -141,7 +141,8 @@ void gm__cache_policy_evict(gm__cache_policy *policy, gm__cache_entry *entry) {
     ghost_grow(policy);
     ghost_add(policy, entry->hash);
   }
-  gm__cache_policy_remove(policy, entry);
+  cache_unlink(policy, entry);
+  entry->back = GM__CACHE_MAIN;
 }
 
 void gm__cache_policy_remove(gm__cache_policy *policy, gm__cache_entry *entry) {
