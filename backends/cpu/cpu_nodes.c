@@ -27,7 +27,6 @@ enum { NODES_KEEP_NONE = 1 }; /* HWLOC_TYPE_FILTER_KEEP_NONE */
 
 static nodes_hwloc nodes_calls;
 static void nodes_load(void);
-static const char *const nodes_files[] = {"libhwloc.so.15", NULL};
 static const gm__symbol nodes_symbols[] = {
     {"hwloc_topology_init", offsetof(nodes_hwloc, init), true},
     {"hwloc_topology_set_all_types_filter", offsetof(nodes_hwloc, set_filter), true},
@@ -35,13 +34,8 @@ static const gm__symbol nodes_symbols[] = {
     {"hwloc_topology_destroy", offsetof(nodes_hwloc, destroy), true},
     {"hwloc_topology_get_allowed_nodeset", offsetof(nodes_hwloc, allowed), true},
     {"hwloc_bitmap_next", offsetof(nodes_hwloc, next), true}};
-static gm__optional nodes_library = {.spec = {.backend = "hwloc", .names = nodes_files, .advice = "install libhwloc 2"},
-                                     .variable = "GM_HWLOC_LIBRARY",
-                                     .symbols = nodes_symbols,
-                                     .count = sizeof nodes_symbols / sizeof *nodes_symbols,
-                                     .table = &nodes_calls,
-                                     .load = nodes_load,
-                                     .once = GM__ONCE_INIT};
+static gm__optional nodes_library = GM__OPTIONAL("hwloc", "libhwloc.so.15", "GM_HWLOC_LIBRARY", "install libhwloc 2",
+                                                 nodes_symbols, &nodes_calls, nodes_load);
 
 static void nodes_load(void) { gm__optional_load(&nodes_library); }
 

@@ -200,7 +200,7 @@ static double run_direct(ways_bench *bench, const contestant *me) {
   return started && !atomic_load(&job.failed) ? (double)bench->file_bytes : 0;
 }
 
-/* As many reads by io_uring, in one thread. Where the system refuses it, by threads; the line says so. */
+/* io_uring reads as many at a time, in one thread. Where the system refuses it, by threads; the line says so. */
 static double run_uring(ways_bench *bench, const contestant *me) {
   const int fd = open(bench->path, O_RDONLY | O_CLOEXEC | O_DIRECT);
   const bool good = fd >= 0 && uring_read(fd, bench->memory, bench->file_bytes, READ, DEPTH);

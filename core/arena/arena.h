@@ -174,7 +174,7 @@ int gm__arena_slot(gm__arena *arena, gm_stream *stream);
 /* As gm__arena_slot, for a free: see gm__order_free_slot. REQUIRES: arena lock. */
 int gm__arena_free_slot(gm__arena *arena, gm_stream *stream);
 
-/* The last use of a chunk, from its record or from its cold record. What is in no list names no stream that has done
+/* The last use of a chunk, from its record or from its cold record. A chunk in no list names no stream that has done
  * its work, or has closed. REQUIRES: arena lock. */
 gm__last_use gm__arena_last_use(const gm__arena *arena, uint32_t number);
 /* Sets the last use of a chunk that is not live. Without host memory the point is given up, and whoever waits takes a

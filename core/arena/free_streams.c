@@ -198,7 +198,7 @@ static bool free_stream_shares_few(const gm__arena *arena, int slot) {
 }
 
 /* The order has ended the stream, and nobody uses it. So no chunk behind the walk comes to name it while the walk is
- * out of the lock. What a live chunk without a cold record says of the stream is no harm: it has passed. */
+ * out of the lock. A live chunk without a cold record may still name the stream. That is no harm: it has passed. */
 bool gm__free_chunks_forget(gm__arena *arena, int slot) {
   bool all = true;
   gm__order_end(&arena->order, slot);

@@ -33,18 +33,12 @@ typedef struct checksum_xxhash {
 
 static checksum_xxhash checksum_calls;
 static void checksum_load(void);
-static const char *const checksum_files[] = {"libxxhash.so.0", NULL};
 static const gm__symbol checksum_symbols[] = {
     {"XXH3_64bits_withSeed", offsetof(checksum_xxhash, plain), true},
     {"XXH3_64bits_withSeed_dispatch", offsetof(checksum_xxhash, widest), false}};
-static gm__optional checksum_library = {
-    .spec = {.backend = "xxhash", .names = checksum_files, .advice = "install libxxhash 0.8 or newer"},
-    .variable = "GM_XXHASH_LIBRARY",
-    .symbols = checksum_symbols,
-    .count = sizeof checksum_symbols / sizeof *checksum_symbols,
-    .table = &checksum_calls,
-    .load = checksum_load,
-    .once = GM__ONCE_INIT};
+static gm__optional checksum_library =
+    GM__OPTIONAL("xxhash", "libxxhash.so.0", "GM_XXHASH_LIBRARY", "install libxxhash 0.8 or newer", checksum_symbols,
+                 &checksum_calls, checksum_load);
 
 static void checksum_load(void) { gm__optional_load(&checksum_library); }
 

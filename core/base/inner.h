@@ -1,4 +1,4 @@
-/* What gm's libraries say to each other. */
+/* Marks what gm's libraries say to each other. */
 #ifndef GM_CORE_BASE_INNER_H
 #define GM_CORE_BASE_INNER_H
 

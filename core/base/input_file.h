@@ -60,7 +60,7 @@ gm_status gm__input_file_map(const gm__input_file *file, const char *path, const
 GM__INNER void gm__input_file_unmap(const gm__input_file *file, const void *mapping);
 
 /* Map the whole file as memory of this process: what is written there is nobody else's. gm__input_file_unmap
- * unmaps it. Else as gm__input_file_map. */
+ * unmaps it. All else is as with gm__input_file_map. */
 GM__INNER gm_status gm__input_file_map_own(const gm__input_file *file, const char *path, void **out, gm_error *err);
 
 /* Prepare a part of a mapping for reading. It checks the size of the file. Where the system can (Linux 5.14), it brings

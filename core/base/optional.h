@@ -23,4 +23,13 @@ const void *gm__optional_open(gm__optional *library, gm_error *err);
 
 void gm__optional_load(gm__optional *library);
 
+/* Makes a gm__optional: its name and file, the variable, what to install, its symbols (an array), its table, its
+ * `load`. */
+#define GM__OPTIONAL(name, file, env, hint, rows, calls, loads)                                                     \
+  {                                                                                                                 \
+    .spec = {.backend = (name), .names = (const char *const[]){(file), NULL}, .advice = (hint)}, .variable = (env), \
+    .symbols = (rows), .count = sizeof(rows) / sizeof *(rows), .table = (calls), .load = (loads),                   \
+    .once = GM__ONCE_INIT                                                                                           \
+  }
+
 #endif

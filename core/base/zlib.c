@@ -6,20 +6,13 @@
 
 static gm__zlib zlib_calls;
 static void zlib_load(void);
-static const char *const zlib_files[] = {"libz.so.1", NULL};
 static const gm__symbol zlib_symbols[] = {
     {"inflateInit2_", offsetof(gm__zlib, inflate_init), true}, {"inflate", offsetof(gm__zlib, inflate), true},
     {"inflateReset", offsetof(gm__zlib, inflate_reset), true}, {"inflateEnd", offsetof(gm__zlib, inflate_end), true},
     {"deflateInit2_", offsetof(gm__zlib, deflate_init), true}, {"deflate", offsetof(gm__zlib, deflate), true},
     {"deflateEnd", offsetof(gm__zlib, deflate_end), true},     {"crc32_z", offsetof(gm__zlib, crc32), true}};
-static gm__optional zlib_library = {
-    .spec = {.backend = "zlib", .names = zlib_files, .advice = "install zlib 1.2.9 or newer"},
-    .variable = "GM_ZLIB_LIBRARY",
-    .symbols = zlib_symbols,
-    .count = sizeof zlib_symbols / sizeof *zlib_symbols,
-    .table = &zlib_calls,
-    .load = zlib_load,
-    .once = GM__ONCE_INIT};
+static gm__optional zlib_library = GM__OPTIONAL("zlib", "libz.so.1", "GM_ZLIB_LIBRARY", "install zlib 1.2.9 or newer",
+                                                zlib_symbols, &zlib_calls, zlib_load);
 
 static void zlib_load(void) { gm__optional_load(&zlib_library); }
 

@@ -4,7 +4,6 @@
 
 static gm__zstd zstd_calls;
 static void zstd_load(void);
-static const char *const zstd_files[] = {"libzstd.so.1", NULL};
 static const gm__symbol zstd_symbols[] = {{"ZSTD_createCCtx", offsetof(gm__zstd, encoder_new), true},
                                           {"ZSTD_freeCCtx", offsetof(gm__zstd, encoder_free), true},
                                           {"ZSTD_CCtx_setParameter", offsetof(gm__zstd, encoder_set), true},
@@ -13,14 +12,8 @@ static const gm__symbol zstd_symbols[] = {{"ZSTD_createCCtx", offsetof(gm__zstd,
                                           {"ZSTD_freeDCtx", offsetof(gm__zstd, decoder_free), true},
                                           {"ZSTD_decompressDCtx", offsetof(gm__zstd, decode), true},
                                           {"ZSTD_isError", offsetof(gm__zstd, is_error), true}};
-static gm__optional zstd_library = {
-    .spec = {.backend = "zstd", .names = zstd_files, .advice = "install libzstd 1.4 or newer"},
-    .variable = "GM_ZSTD_LIBRARY",
-    .symbols = zstd_symbols,
-    .count = sizeof zstd_symbols / sizeof *zstd_symbols,
-    .table = &zstd_calls,
-    .load = zstd_load,
-    .once = GM__ONCE_INIT};
+static gm__optional zstd_library = GM__OPTIONAL("zstd", "libzstd.so.1", "GM_ZSTD_LIBRARY",
+                                                "install libzstd 1.4 or newer", zstd_symbols, &zstd_calls, zstd_load);
 
 static void zstd_load(void) { gm__optional_load(&zstd_library); }
 

@@ -86,7 +86,7 @@ static bool standing_is_unknown(const gm_memory_estimate *estimate, gm_estimate_
   return estimate->parts[part].standing == GM_STANDING_UNKNOWN;
 }
 
-/* What is unknown is no figure anywhere. The cache and the state are so together. */
+/* An unknown part has no figure anywhere. The cache and the state are so together. */
 static void standing_forget(gm_memory_estimate *out) {
   if (standing_is_unknown(out, GM_ESTIMATE_WEIGHTS)) {
     out->parameters = out->host_weights = out->device_weights = out->tied_weights = 0;

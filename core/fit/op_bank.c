@@ -4,7 +4,7 @@
 
 static uint64_t bank_row(const gm__op_walker *self) { return self->row_bytes * self->shape->tokens; }
 
-/* What a layer keeps joins the others when the next mix reads them. The first is kept where it lies. */
+/* A layer's kept rows join the others when the next mix reads them. The first is kept where it lies. */
 static void bank_join(gm__op_walker *self) {
   if (!self->kept) return;
   self->bank_count++;

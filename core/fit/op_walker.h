@@ -92,7 +92,7 @@ void gm__op_hyper_begin(gm__op_walker *self);
 /* The mix of all streams that a part of a layer reads. It has `factors` numbers for each stream and token. */
 gm__op_tensor gm__op_hyper_mix(gm__op_walker *self, uint64_t tokens, uint64_t factors);
 
-/* What a part has made goes into each stream of a copy of the residual. The copy is made before the part's end; where
+/* The result of a part goes into each stream of a copy of the residual. The copy is made before the part's end; where
  * the residual has no streams it is none. */
 void gm__op_hyper_copy(gm__op_walker *self);
 void gm__op_hyper_spread(gm__op_walker *self, gm__op_tensor result);

@@ -1,4 +1,4 @@
-/* What sysfs says of a card: figures of the amdgpu kernel driver, of all clients (rules D8, D9), and its slot. */
+/* Reads what sysfs says of a card: figures of the amdgpu kernel driver, of all clients (rules D8, D9), and its slot. */
 #ifndef GM_CORE_HOST_SYSFS_H
 #define GM_CORE_HOST_SYSFS_H
 

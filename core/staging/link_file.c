@@ -114,7 +114,7 @@ static bool link_folder(const gm_device *device, char *out, size_t capacity) {
   return out[0] == '/' && (named || home || cache);
 }
 
-/* What the file has. One that is too large, or begins otherwise, has nothing. */
+/* Reads what the file has. One that is too large, or begins otherwise, has nothing. */
 static void link_read(link_file *f) {
   uint64_t bytes = 0;
   gm_status status = gm__data_file_size(&f->file, f->path, &bytes, NULL);

@@ -1,5 +1,5 @@
-/* What was measured of the links of devices, in a file of the user, for later processes. Nobody needs the file. Where
- * it is missing, damaged, in use, or not the user's alone, nothing was kept. Thread-safe. */
+/* Keeps what was measured of the links of devices, in a file of the user, for later processes. Nobody needs the file.
+ * Where it is missing, damaged, in use, or not the user's alone, nothing was kept. Thread-safe. */
 #ifndef GM_CORE_STAGING_LINK_FILE_H
 #define GM_CORE_STAGING_LINK_FILE_H
 

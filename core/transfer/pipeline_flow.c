@@ -205,7 +205,7 @@ static gm_status flow_mark(gm_stream *stream, gm_point *out, gm_error *err) {
   return stream ? gm_stream_record(stream, out, err) : GM_OK;
 }
 
-/* What the step needs of managed memory comes before the piece, in the same order. */
+/* Managed memory that the step needs comes before the piece, in the same order. */
 static gm_status flow_prefetch(gm_pipeline *pipeline, gm_error *err) {
   gm_managed_range range = {NULL, 0, 0};
   gm_point point = {0};

@@ -1,4 +1,4 @@
-/* What bytes in some seconds are of what a device's measured links could do. */
+/* The share of a device's measured links that so many bytes in some seconds took. */
 #ifndef GM_CORE_TRANSFER_SHARES_H
 #define GM_CORE_TRANSFER_SHARES_H
 

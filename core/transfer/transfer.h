@@ -53,7 +53,7 @@ typedef struct gm__transfer_codecs {
   gm__transfer_codec codec[];
 } gm__transfer_codecs;
 
-/* What the caller asked for. */
+/* The caller's request. */
 typedef struct gm__transfer_ends {
   gm_end to, from; /* their block pointers are to the copy's own blocks, or NULL */
   uint64_t bytes;

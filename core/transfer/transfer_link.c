@@ -78,7 +78,7 @@ static gm_status link_measure(gm_device *device, gm__ring *ring, gm_transfer_lin
   return status ? status : closed;
 }
 
-/* What is known of the links. False: nothing is. */
+/* Reads what is known of the links. False: nothing is. */
 static bool link_known(gm_device *device, double *out_up, double *out_down) {
   return gm__staging_links(device, out_up, out_down) || gm__link_file_find(device, out_up, out_down);
 }

@@ -1,4 +1,4 @@
-/* What all that moves bytes has moved over a device's link. */
+/* Totals of what went over a device's link. */
 #include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/sized.h"

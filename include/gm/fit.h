@@ -63,7 +63,7 @@ typedef struct gm_fit_request {
                                    host */
 } gm_fit_request;
 
-/* What one device, or the host, holds. In a plan whose standing is unknown, it holds at least so much. */
+/* One device's part of a plan, or the host's. In a plan whose standing is unknown, it holds at least so much. */
 typedef struct gm_fit_part {
   uint32_t first_layer, layer_count; /* consecutive layers; the first is 0 when there are none */
   uint64_t weight_bytes;             /* with the experts that are here */

@@ -27,7 +27,7 @@ typedef enum gm_load_path {
   /* From the drive to the device (GPUDirect Storage); comes with a later version. NOT_SUPPORTED says which need is
    * missing here: a CUDA device, cuFile, its driver, the file system. cuFile is tried in the helper process. */
   GM_LOAD_PATH_GDS = 4,
-  /* Nothing is copied: a block is the tensor's part of the file, mapped (backend cpu). What is written into it stays in
+  /* Nothing is copied: a block is the tensor's part of the file, mapped (backend cpu). Writes into it stay in
    * the process. That is for tensors that begin at multiples of 8 bytes, or of request.align. gm reads others, and
    * slices, as AUTO does, and all of a load with `keep`; gm_load_result.why says so. The file's pages stay in the page
    * cache. While blocks live, the file must not get shorter: a touch of what it has lost ends the process (SIGBUS).

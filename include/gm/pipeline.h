@@ -90,8 +90,8 @@ typedef struct gm_pipeline_params {
 
   /* Managed memory that the step of a piece uses: a part of weights that are larger than the device, say. *range is all
    * zero before the call, and stays so where the piece uses none. gm prefetches it to the device before the piece goes
-   * up, beside the steps of earlier pieces. What the step submits to item->stream follows that. NULL: no piece uses
-   * any. */
+   * up, beside the steps of earlier pieces. Work that the step submits to item->stream follows that. NULL: no piece
+   * uses any. */
   gm_status (*needs)(void *user, uint64_t index, gm_managed_range *range);
 } gm_pipeline_params;
 
@@ -129,7 +129,8 @@ typedef struct gm_pipeline_stats {
   double in_codec;           /* in in_codec */
   double out_codec;          /* in out_codec */
   uint64_t prefetched_bytes; /* that `needs` named */
-  /* Of the time from a call on until nothing was on its way. 0 until gm_transfer_measure has measured the links. */
+  /* Shares of the time from a call on until nothing was on its way. 0 until gm_transfer_measure has measured the links.
+   */
   double up_utilisation, down_utilisation; /* the share for which each way is busy with its bytes at that rate */
   double overlap;                          /* both ways beside each other, as a share of what could be: 0 to 1 */
 } gm_pipeline_stats;

@@ -339,7 +339,7 @@ static void copy_scatter(cts *t, uint32_t count) {
   if (copy_scatter_arrived(t, got, &beside, items, count)) copy_holds(t, &to, "after items were scattered");
 }
 
-/* As few as are scattered, as many as a transfer submits at once, and a count that fits no round number. */
+/* The fewest that are scattered, as many as a transfer submits at once, and a count that fits no round number. */
 static void copy_many_scattered(cts *t) {
   static const uint32_t counts[] = {32, 1024, 509};
   for (size_t i = 0; i < sizeof counts / sizeof counts[0] && !t->failed; i++) {

@@ -411,7 +411,7 @@ static gm_status session_holds_nothing(const session *s, gm_error *err) {
   return GM_OK;
 }
 
-/* What copies went through is the device's, and goes when the device closes: here a little before. */
+/* The memory that copies went through is the device's, and goes when the device closes: here a little before. */
 static gm_status session_end_staging(const session *s, gm_error *err) {
   gm_device *device = s->device;
   if (!device || !device->end_stock || device->end_stock(device, err) == GM_OK) return GM_OK;

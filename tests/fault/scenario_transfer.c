@@ -70,7 +70,7 @@ gm_status scenario_transfer(session *s, gm_error *err) {
 
 /* ---- small copies that are scattered ---- */
 
-/* What the device is measured for does not depend on its speed here: small copies are packed, and scattered. */
+/* The device's measured limits do not depend on its speed here: small copies are packed, and scattered. */
 static gm_status scatter_always(const session *s, gm_error *err) {
   gm__ring *ring = NULL;
   gm__ring_info info;

@@ -20,16 +20,10 @@ typedef struct maths {
 
 static maths maths_calls;
 static void maths_load(void);
-static const char *const maths_files[] = {"libm.so.6", NULL};
 static const gm__symbol maths_symbols[] = {{"cos", offsetof(maths, cos), true},
                                            {"gm_no_such", offsetof(maths, no_such), false}};
-static gm__optional maths_library = {.spec = {.backend = "maths", .names = maths_files, .advice = "install maths"},
-                                     .variable = "GM_MATHS_LIBRARY",
-                                     .symbols = maths_symbols,
-                                     .count = 2,
-                                     .table = &maths_calls,
-                                     .load = maths_load,
-                                     .once = GM__ONCE_INIT};
+static gm__optional maths_library =
+    GM__OPTIONAL("maths", "libm.so.6", "GM_MATHS_LIBRARY", "install maths", maths_symbols, &maths_calls, maths_load);
 static void maths_load(void) { gm__optional_load(&maths_library); }
 
 static void the_file_is_missing(temp_folder *root) {

@@ -118,7 +118,7 @@ static void a_later_process_does_not_measure(void **state) {
   end_device();
 }
 
-/* What was measured on a busy machine is mended; what was measured on a quiet one stays. */
+/* A rate that was measured on a busy machine is mended; what was measured on a quiet one stays. */
 static void the_better_rate_of_each_way_stays(void **state) {
   (void)state;
   gm_error err;
@@ -332,7 +332,7 @@ static void a_file_of_others_is_not_read(void **state) {
   assert_true(measures());
 }
 
-/* Who has the lock and keeps it does not keep others from their work. */
+/* A process that keeps the lock does not keep others from their work. */
 static void a_locked_file_is_not_waited_for(void **state) {
   (void)state;
   gm__data_file file;

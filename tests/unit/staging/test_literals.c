@@ -1,4 +1,4 @@
-/* Frames of zstd with literals alone: what zstd packs comes back as zstd unpacks it. What was cut or changed is
+/* Frames of zstd with literals alone: what zstd packs comes back as zstd unpacks it. A frame that was cut or changed is
  * refused, or comes back as from zstd. Nothing is written behind the room. */
 #include <setjmp.h>
 #include <stdarg.h>

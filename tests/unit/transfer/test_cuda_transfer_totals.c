@@ -52,7 +52,7 @@ static void near(double said, double true_value) {
 
 static double busy(gm__link_kind kind) { return (double)link_busy(&journal, kind) * 1e-9; }
 
-/* What the totals have gained since `play` is what the journal says. */
+/* The totals' gain since `play` is what the journal says. */
 static gm_transfer_totals end_play(void) {
   static const gm__link_kind ways[] = {GM__LINK_H2D, GM__LINK_D2H};
   link_journal_copy *copy;
@@ -183,7 +183,7 @@ static void a_pipeline(void **state) {
   assert_true(totals_of(device).seconds == now.seconds);
 }
 
-/* What was pushed is under way until it is flushed, whatever the program does between its calls. */
+/* A pushed item is under way until it is flushed, whatever the program does between its calls. */
 static void pushed_pieces_are_under_way(void **state) {
   (void)state;
   gm_error err;

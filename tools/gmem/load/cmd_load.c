@@ -113,7 +113,7 @@ static gm_status load_can_verify(const session *self, const load_arguments *argu
   return err->status;
 }
 
-/* What went over the device's link. Its rate is measured only where something did. */
+/* Reads what went over the device's link. Its rate is measured only where something did. */
 typedef struct load_link {
   gm_transfer_totals totals;
   double rate; /* bytes per second; 0: unknown */
