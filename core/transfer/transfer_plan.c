@@ -101,6 +101,7 @@ static gm_status plan_rows(gm_transfer *t, const char *op, gm_error *err) {
 
 /* Copies of one size, in equal steps on the device, in any order. */
 static bool plan_is_even(const gm_transfer *t) {
+  if (t->count < 2) return false;
   const gm__transfer_copy *first = &t->copies[0];
   const uint64_t bytes = first->what.bytes;
   uint64_t low = UINT64_MAX, high = 0;
