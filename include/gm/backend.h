@@ -16,7 +16,7 @@
  * - It writes outputs only when it answers GM_OK.
  * - Several threads may call entries on one driver, device or stream at once. Closing excludes every other call on the
  *   object; gm sees to that.
- * - What it changes in the calling thread, such as a current context, it restores.
+ * - It restores all that it changes in the calling thread, such as a current context.
  * - It takes host memory from host->services.
  * - It treats a driver's answer as input, and checks counts, sizes and names before use.
  * - gm treats a backend's answer as input, and answers DRIVER to figures that cannot be true. Alignments, atoms and
@@ -45,7 +45,7 @@ GM_BEGIN_DECLS
 
 #define GM_BACKEND_ABI 0u /* 0: unstable until CPU, OpenCL, Vulkan and one real engine have used it for a while */
 
-/* What gm lends to a backend. It is valid from init until fini returns. */
+/* The services that gm lends to a backend. It is valid from init until fini returns. */
 typedef struct gm_backend_host {
   uint32_t struct_size;
   const gm_services *services; /* never NULL; every member is set, except perhaps `log` */
@@ -56,7 +56,7 @@ typedef struct gm_backend_host {
   void *symbol_hook_user;
 } gm_backend_host;
 
-/* What a probe found. Every text may be "". */
+/* The result of a probe. Every text may be "". */
 typedef struct gm_driver_info {
   uint32_t struct_size;
   uint32_t device_count; /* at the level PASSIVE: as far as files tell, else 0 */
@@ -121,10 +121,10 @@ typedef struct gm_peer_info { /* what one device has of another device's memory 
 
 /* The table of a backend. `driver`, `device` and `stream` are the backend's own objects.
  *
- * Copies: with `out` NULL an entry returns when the bytes have arrived and `src` may change. Else it returns at once.
- * Host memory then stays valid and unchanged until *out has passed, and the caller releases *out. Only a copy to the
- * host may still wait, where the device cannot reach the caller's memory (Vulkan). Its point has then passed. gm checks
- * memory ranges before the call.
+ * Copies: with `out` NULL an entry returns when the bytes have arrived and `src` may change. With `out` it returns at
+ * once. Host memory then stays valid and unchanged until *out has passed, and the caller releases *out. Only a copy to
+ * the host may still wait, where the device cannot reach the caller's memory (Vulkan). Its point has then passed. gm
+ * checks memory ranges before the call.
  *
  * gm names a `stream` in every copy and fill of a table that has streams (12). `stream` NULL: the table has none, and
  * the work is over when the entry returns. */
@@ -141,8 +141,8 @@ typedef struct gm_backend_ops {
   gm_status (*init)(const gm_backend_host *host, void **out_driver, gm_error *err);
   void (*fini)(void *driver, gm_close_mode mode);
 
-  /* 3. Device info: required. With `device` NULL the index names the device. Else the entry is about that open or
-   * adopted device, and ignores the index. */
+  /* 3. Device info: required. With `device` NULL the index names the device. With `device` the entry is about that
+   * open or adopted device, and ignores the index. */
   gm_status (*device_count)(void *driver, uint32_t *out, gm_error *err);
   gm_status (*device_info)(void *driver, uint32_t index, void *device, gm_device_info *out, gm_error *err);
 

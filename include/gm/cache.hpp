@@ -38,8 +38,8 @@ class lease {
   gm_cache_lease *self_ = nullptr;
 };
 
-/* A cache. A copy is another owner, and the last owner ends it. It owns its context, or its pool. No object in
- * it may own the cache, which would never end. As thread-safe as a std::shared_ptr; its calls are thread-safe. */
+/* A cache. A copy is another owner, and the last owner ends it. It owns its context, or its pool. No object in it may
+ * own the cache, which would never end. It is as thread-safe as a std::shared_ptr; its calls are thread-safe. */
 template <class T>
 class cache {
  public:

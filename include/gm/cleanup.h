@@ -77,8 +77,8 @@ GM_API gm_status gm_pool_get_config(gm_pool *pool, const char *key, char *text, 
  * Pools with an upstream, and those with GM_POOL_NO_TRIM, keep their memory. A pool that another thread destroys
  * meanwhile may answer BUSY to that thread, if a driver is slow. Hold no lock that an evictor takes.
  *
- * *out_bytes (may be NULL) is the number of bytes that the pools gave back. What evictors freed outside of gm is not in
- * it. Errors: INVALID_ARGUMENT, FORKED. */
+ * *out_bytes (may be NULL) is the number of bytes that the pools gave back. It leaves out memory that evictors freed
+ * outside of gm. Errors: INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_device_cleanup(gm_device *device, uint64_t *out_bytes, gm_error *err);
 
 /* Gives back, as gm_device_cleanup does, memory of all devices of a context, and asks the evictors of all of them. A

@@ -61,7 +61,7 @@ GM_API gm_status gm_codec_most(const gm_codec *codec, uint64_t bytes, uint64_t *
 /* Encodes `bytes` plain bytes at `from` into `to`, and writes to *out_bytes how many the piece has. The two ranges do
  * not overlap. Errors: those of gm_codec_most, INVALID_ARGUMENT also for ranges that overlap. OVER_LIMIT: the piece
  * does not fit in `capacity`. A room of gm_codec_most always does. NOT_SUPPORTED: the codec's library is missing; the
- * message says why. OUT_OF_HOST_MEMORY. What the program's own hook answers. After a failure the bytes at `to` may be
+ * message says why. OUT_OF_HOST_MEMORY. Errors of the program's own hook. After a failure the bytes at `to` may be
  * anything, and *out_bytes is unchanged. */
 GM_API gm_status gm_codec_encode(const gm_codec *codec, const void *from, uint64_t bytes, void *to, uint64_t capacity,
                                  uint64_t *out_bytes, gm_error *err);

@@ -60,7 +60,7 @@ GM_API void gm_tell_left_open(gm_context *ctx, const char *what, gm_status statu
  * Errors: FORKED. INVALID_ARGUMENT: `name` is NULL, empty or longer than 31 bytes. OVER_LIMIT: a context has at most
  * 4095 tags. OUT_OF_HOST_MEMORY. Thread-safe. */
 GM_API gm_status gm_tag_find(gm_context *ctx, const char *name, uint32_t *out, gm_error *err);
-/* As gm_tag_find, and returns the number. 0, which is no tag: it failed. */
+/* Does as gm_tag_find, and returns the number. 0, which is no tag: it failed. */
 GM_API uint32_t gm_tag(gm_context *ctx, const char *name);
 
 /* Returns the name of a tag. The answer is "" for 0 and for a number that gm_tag never returned. The string is borrowed

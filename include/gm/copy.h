@@ -1,10 +1,10 @@
 /* Copies between the host and blocks, and between blocks of one device. Offsets and sizes are bytes.
  *
- * With `out` NULL a call returns when the bytes have arrived. Else it returns at once. Host memory then stays valid and
- * unchanged until *out has passed, and the caller releases *out. With `stream` NULL gm uses the
- * device's default stream (gm_device_set_default_stream), else one of its own, and the call always waits. An adopted
- * device may have neither. There the host writes, reads, fills and maps host-visible memory, which nothing else may use
- * meanwhile (Vulkan). Other calls are NOT_SUPPORTED; the message names the ways out.
+ * With `out` NULL a call returns when the bytes have arrived. With `out` it returns at once. Host memory then stays
+ * valid and unchanged until *out has passed, and the caller releases *out. With `stream` NULL gm uses the device's
+ * default stream (gm_device_set_default_stream), else one of its own, and the call always waits. An adopted device may
+ * have neither. There the host writes, reads, fills and maps host-visible memory, which nothing else may use meanwhile
+ * (Vulkan). Other calls are NOT_SUPPORTED; the message names the ways out.
  *
  * gm checks every range against the block. A block may consist of several memories (gm/spans.h). Errors:
  * INVALID_ARGUMENT, DRIVER, DEVICE_LOST, FORKED. NOT_SUPPORTED: gm may not submit to the stream, or no memory is behind
@@ -69,8 +69,9 @@ GM_API gm_status gm_block_copy_record(gm_pool *dst_pool, const gm_block *dst, ui
  * OpenCL maps a cl_mem, and GM_MAP_NO_WAIT was given. BUSY: OpenCL maps another range at the same address. */
 GM_API gm_status gm_block_map(gm_pool *pool, const gm_block *block, uint64_t offset, uint64_t bytes, uint32_t mode,
                               gm_stream *stream, void **out, gm_error *err);
-/* Ends a mapping of a block. Of several mappings at one address it ends the newest. A failed call leaves the mapping,
- * and can be repeated. After DEVICE_LOST the mapping is gone all the same, so that the block can be freed. */
+/* Ends a mapping of a block. If there are several mappings at one address, it ends the newest. A failed call leaves
+ * the mapping, and can be repeated. After DEVICE_LOST the mapping is gone all the same, so that the block can be
+ * freed. */
 GM_API gm_status gm_block_unmap(gm_pool *pool, const gm_block *block, void *pointer, gm_stream *stream, gm_error *err);
 
 /* Returns the host's address of a block's first byte. It is valid until the block is freed, and needs no unmap. The

@@ -49,9 +49,9 @@ typedef struct gm_device_entry {
 } gm_device_entry;
 
 /* Finds every backend that gm knows, usable or not. It writes at most `capacity` entries, and the number of backends
- * into *count. `infos` may be NULL when `capacity` is 0. Else infos[0].struct_size is set, and is the size of each
- * entry. An unusable backend is no failure of the call. gm keeps the result: a later call at an equal or lower level is
- * cheap. Figures of free memory are always read again. */
+ * into *count. `infos` may be NULL when `capacity` is 0. If it is not 0, infos[0].struct_size is set, and is the size
+ * of each entry. An unusable backend is no failure of the call. gm keeps the result: a later call at an equal or lower
+ * level is cheap. Figures of free memory are always read again. */
 GM_API gm_status gm_discover_backends(gm_context *ctx, gm_probe_level level, gm_backend_info *infos, size_t capacity,
                                       size_t *count, gm_error *err);
 
@@ -129,8 +129,8 @@ GM_API gm_status gm_device_open_index(gm_context *ctx, const char *backend, uint
 GM_API gm_status gm_device_adopt(gm_context *ctx, const gm_native_device *native, gm_device **out, gm_error *err);
 /* Adopts as gm_device_adopt does, by the backend of that name. Registered backends (gm/backend.h) may share one API,
  * such as GM_API_OTHER: then gm_device_adopt answers INVALID_ARGUMENT, and only this call can tell them apart.
- * INVALID_ARGUMENT: also where `native` is of another API than the backend. NOT_FOUND: there is no such backend. Else
- * it answers as gm_device_adopt. */
+ * INVALID_ARGUMENT: also where `native` is of another API than the backend. NOT_FOUND: there is no such backend.
+ * Otherwise it answers as gm_device_adopt. */
 GM_API gm_status gm_device_adopt_as(gm_context *ctx, const char *backend, const gm_native_device *native,
                                     gm_device **out, gm_error *err);
 

@@ -1,4 +1,5 @@
-/* What a device is, and what it can do. A backend, discovery and an open device all use this structure. Plain data. */
+/* The description of a device, and of its abilities. A backend, discovery and an open device all use this structure.
+ * Plain data. */
 #ifndef GM_DEVICE_INFO_H
 #define GM_DEVICE_INFO_H
 

@@ -40,7 +40,7 @@ typedef struct gm_evictor_params {
  *
  * gm asks none where the evictable bytes of all could not serve the request. It asks none for GM_POOLED_ONLY, for a
  * stream that is being captured, and for managed memory. If several are equal, the one that was registered first is
- * asked first. What an evictor freed in a stream's order may serve with a wait, like all pooled memory.
+ * asked first. Memory that an evictor freed in a stream's order may serve with a wait, like all pooled memory.
  *
  * The caller owns *out until gm_evictor_unregister. The device answers BUSY to gm_device_close until then. The call is
  * thread-safe. Errors: INVALID_ARGUMENT: an argument, or `evict`, is NULL. FORKED, NOT_SUPPORTED (a newer caller's

@@ -120,8 +120,8 @@ typedef enum gm_change {
 #undef X
 } gm_change;
 
-/* What gm tries for a request that no pooled memory of its thread serves, in this order. This list feeds the enum and
- * the names. The numbers never change. New ones go last.
+/* The ways that gm tries for a request that no pooled memory of its thread serves, in this order. This list feeds the
+ * enum and the names. The numbers never change. New ones go last.
  * - MOVE: idle memory of other threads of the pool. DRIVER: new memory. BUSY: memory that another stream still uses.
  * - TRIM: the pool gives idle memory back, and asks the driver again. POOLS: so do the device's other pools.
  * - EVICTORS: evictors (gm/evictor.h) free memory, and all of this is tried once more.
@@ -148,14 +148,14 @@ GM_API const char *gm_refusal_cause_name(gm_refusal_cause cause);
 GM_API const char *gm_change_name(gm_change change);
 GM_API const char *gm_rung_name(gm_rung rung);
 
-/* What one rung did. Never grows. */
+/* The figures of one rung. Never grows. */
 typedef struct gm_rung_work {
   uint64_t count; /* how often it was tried; 0: not at all */
   uint64_t bytes; /* bytes that it gave back: TRIM, POOLS; EVICTORS: by their own word. 0 for others */
   uint64_t ns;    /* how long it took */
 } gm_rung_work;
 
-/* What the blocks of one tag hold. Never grows. */
+/* The figures of the blocks of one tag. Never grows. */
 typedef struct gm_explained_tag {
   uint32_t tag;
   uint32_t reserved; /* 0 */
@@ -164,7 +164,7 @@ typedef struct gm_explained_tag {
 
 enum { GM_EXPLAINED_RUNGS = 16, GM_EXPLAINED_TAGS = 8, GM_EXPLAINED_NAME = 256 };
 
-/* What a pool and its device have now, and why the pool last refused a request. The caller owns the report. */
+/* The state of a pool and its device now, and the reason of the pool's last refusal. The caller owns the report. */
 typedef struct gm_explanation {
   uint32_t struct_size;
   gm_status status;       /* why gm_alloc answers INVALID to the request: INVALID_ARGUMENT, NOT_SUPPORTED; or OK */
@@ -179,7 +179,7 @@ typedef struct gm_explanation {
   uint64_t max_alloc_bytes;    /* the driver's bound on one allocation; 0: no known bound */
   uint64_t last_failure_bytes; /* bytes that the refused request asked for */
   gm_error last_failure;       /* why the pool refused it, with the figures of that moment and what would have helped.
-                                  Also why gm_free refused an imported block. GM_OK: the pool has refused nothing */
+                                  It tells, too, why gm_free refused an imported block. GM_OK: the pool has refused nothing */
   char text[512];              /* the whole report in a few sentences */
   gm_refusal_cause cause;      /* of the last refusal */
   gm_refusal_cause waited_for; /* DEADLINE: the cause of the last try; NONE: others were before it all the time */
@@ -196,7 +196,7 @@ typedef struct gm_explanation {
   gm_rung_work all_rungs[GM_EXPLAINED_RUNGS]; /* by gm_rung: of all requests of the pool so far, refused or served */
   bool change_at_least;                       /* the change is a lower bound: it may not be enough */
   char bound[GM_EXPLAINED_NAME]; /* the name of what is in the way, cut if longer. CGROUP: the group, such as
-                                    "cgroup2:/box". Limits of the process: "RLIMIT_DATA". Else "" */
+                                    "cgroup2:/box". Limits of the process: "RLIMIT_DATA". Otherwise "" */
   uint64_t change_stream;        /* SETTLE, WAIT: id of the stream (gm_stream_id); 0: none is named */
 } gm_explanation;
 

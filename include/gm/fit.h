@@ -44,8 +44,8 @@ typedef struct gm_fit_layer {
   uint64_t reserved[2];   /* 0 */
 } gm_fit_layer;
 
-/* What to place. Zero-initialised with struct_size and layers set, all layers are on a host without limit. All pointers
- * are borrowed for the call. */
+/* The layers to place, and the places for them. Zero-initialised with struct_size and layers set, all layers are on a
+ * host without limit. All pointers are borrowed for the call. */
 typedef struct gm_fit_request {
   uint32_t struct_size; /* set by the caller: sizeof(gm_fit_request) */
   uint32_t device_count;
@@ -96,7 +96,8 @@ typedef struct gm_fit_plan {
 } gm_fit_plan;
 
 /* Splits the layers. The first ones go to the host, the others to the devices in their order. Each place has
- * consecutive layers. Of all splits for which every place has room, gm takes the best by these rules, in this order:
+ * consecutive layers. gm compares all splits for which every place has room, and takes the best by these rules, in
+ * this order:
  * - (1) the most layers on devices;
  * - (2) the fewest layers with experts on the host;
  * - (3) the fewest devices, unless `spread` is set: layers on several cards wait for each other, and a spare card can
@@ -107,8 +108,8 @@ typedef struct gm_fit_plan {
  * `out_parts` (may be NULL) has one entry for each device. A model that does not fit is an answer, not a failure. Sums
  * above 2^64-1 count as 2^64-1. `services` may be NULL (malloc).
  *
- * Errors: OUT_OF_HOST_MEMORY. INVALID_ARGUMENT: a needed pointer is NULL, gm does not know struct_size, or the share is
- * above 100. Also: no layers, more than GM_FIT_LAYERS_MAX, or more than GM_FIT_DEVICES_MAX devices. */
+ * Errors: OUT_OF_HOST_MEMORY. INVALID_ARGUMENT: a needed pointer is NULL, gm does not know struct_size, or the share
+ * is above 100. There are no layers, more than GM_FIT_LAYERS_MAX, or more than GM_FIT_DEVICES_MAX devices. */
 GM_API gm_status gm_place_layers(const gm_services *services, const gm_fit_request *request, gm_fit_part *out_parts,
                                  gm_fit_plan *out, gm_error *err);
 
@@ -116,7 +117,7 @@ GM_API gm_status gm_place_layers(const gm_services *services, const gm_fit_reque
  * closed. NOT_FOUND: there is no figure for its free memory. Other errors are those of gm_device_memory_info. */
 GM_API gm_status gm_fit_device_read(gm_device *device, gm_fit_device *out, gm_error *err);
 
-/* What a caller can change to make a model fit. */
+/* The changes that a caller can make so that a model fits. */
 typedef struct gm_fit_setting {
   uint32_t struct_size; /* set by whoever makes one: sizeof(gm_fit_setting) */
   bool all_on_devices;
@@ -127,9 +128,9 @@ typedef struct gm_fit_setting {
   uint64_t reserved[4]; /* 0 */
 } gm_fit_setting;
 
-/* A source of figures. `figures` fills in a request, whose struct_size is set, for a setting. What the request points
- * at stays unchanged until the next call. More context never needs less memory. gm then sets the flags of the request
- * as in the setting.
+/* A source of figures. `figures` fills in a request, whose struct_size is set, for a setting. The data at the
+ * request's pointers stays unchanged until the next call. More context never needs less memory. gm then sets the flags
+ * of the request as in the setting.
  *
  * Choices are listed by falling size; the first is what the caller asked for. A list may be NULL with count 0, which is
  * one choice without a name. All pointers are borrowed. `figures` must not throw. */

@@ -1,4 +1,4 @@
-/* What every program needs: contexts, devices, streams, pools, reservations, copies, buffers, statistics
+/* The headers that every program needs: contexts, devices, streams, pools, reservations, copies, buffers, statistics
  * and statuses.
  *
  * gm/model_all.h has model files, estimates and loading. gm/tools.h has tuning, sharing and tools that watch. An engine

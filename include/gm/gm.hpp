@@ -45,7 +45,7 @@ void end_or_tell(gm_context *ctx, const char *what, End end) noexcept {
 }
 
 #ifdef GM_HPP_EXCEPTIONS
-/* What must() throws: a gm_error. */
+/* The exception of must(): a gm_error. */
 class failure : public std::exception {
  public:
   explicit failure(const gm_error &error) noexcept : error_(error) {}

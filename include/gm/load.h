@@ -129,10 +129,10 @@ typedef struct gm_load_result {
 typedef struct gm_loaded_model gm_loaded_model;
 
 /* Loads every tensor of `model` into a block of its own from `pool`, or those that gm_load_params.place chooses into
- * blocks of several pools. gm takes all blocks first, then reads in the order of the files.
- * `params` and `out_result` may be NULL. gm looks relative paths up again, and opens no file of which it loads nothing.
- * The caller releases *out. After a failure every block is back in its pool, and the message names tensor and file.
- * With gm_load_params.keep a load that fails after gm began to read sets *out, too: to a model that is not whole. Else
+ * blocks of several pools. gm takes all blocks first, then reads in the order of the files. `params` and `out_result`
+ * may be NULL. gm looks relative paths up again, and opens no file of which it loads nothing. The caller releases
+ * *out. After a failure every block is back in its pool, and the message names tensor and file. With
+ * gm_load_params.keep a load that fails after gm began to read sets *out, too: to a model that is not whole. Otherwise
  * *out stays as it is. Thread-safe.
  *
  * Errors: INVALID_ARGUMENT: also a slice that the tensor has not. OUT_OF_HOST_MEMORY, and those of gm_explain and

@@ -39,7 +39,7 @@ typedef struct gm_memory_type {
   uint64_t atom_bytes;      /* unit of flush and invalidate, a power of two up to 2^30; 1: coherent */
 } gm_memory_type;
 
-/* What memory is for. 0 means TRANSFER and STORAGE. */
+/* The uses of memory. 0 means TRANSFER and STORAGE. */
 typedef enum gm_usage {
   GM_USAGE_TRANSFER = 1,
   GM_USAGE_STORAGE = 2,

@@ -100,8 +100,8 @@ GM_API uint32_t gm_model_shard_count(const gm_model *model);
 /* Returns the path of a file. It is borrowed from the model. NULL: `shard` is not below the count. */
 GM_API const char *gm_model_shard_path(const gm_model *model, uint32_t shard);
 
-/* Returns the number of strings in the `__metadata__` of a shard. A model with one file has shard 0. 0: there are none.
- * Of GGUF these are the values that are strings; gm/model_value.h has all values. */
+/* Returns the number of strings in the `__metadata__` of a shard. A model with one file has shard 0. 0: there are
+ * none. For GGUF these are the values that are strings; gm/model_value.h has all values. */
 GM_API uint64_t gm_model_metadata_count(const gm_model *model, uint32_t shard);
 /* Returns string number `index` of a shard, in the order of the file. The strings are borrowed. INVALID_ARGUMENT: there
  * is no such string. */

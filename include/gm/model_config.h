@@ -45,8 +45,9 @@ typedef struct gm_layer_kind {
   uint64_t expert_parameters;       /* of all its experts together, likewise */
 } gm_layer_kind;
 
-/* Dimensions of a model, as counts, not bytes. What layers may differ in is in `kinds` alone: gm_model_widest_layer
- * sums it up. The caller sets struct_size before a call. 0: it does not apply, or is not stated. Plain data.
+/* Dimensions of a model, as counts, not bytes. `kinds` alone has the members in which layers differ:
+ * gm_model_widest_layer sums them up. The caller sets struct_size before a call. 0: it does not apply, or is not
+ * stated. Plain data.
  *
  * A program may put a model together itself: architecture, hidden, layers, vocab, and at least one kind. Without more,
  * all layers are of the first kind. */

@@ -37,7 +37,7 @@ typedef struct gm_model_value {
   uint64_t length;    /* bytes of a string without the final NUL; elements of an array */
 } gm_model_value;
 
-/* Returns the number of values in one shard. 0 for NULL, and where there is no such shard. Of split files shard 0 has
+/* Returns the number of values in one shard. 0 for NULL, and where there is no such shard. In split files shard 0 has
  * the model's values. */
 GM_API uint64_t gm_model_value_count(const gm_model *model, uint32_t shard);
 

@@ -1,6 +1,6 @@
-/* Copies between devices, and the paths between them. A copy takes the direct path where there is one. Else it goes
- * through host memory, which is never silent: the result says so, with the reason. The statistics of the receiving pool
- * count it. The first such copy from one device to another is a warning in the log. */
+/* Copies between devices, and the paths between them. A copy takes the direct path where there is one. Elsewhere it
+ * goes through host memory, which is never silent: the result says so, with the reason. The statistics of the
+ * receiving pool count it. The first such copy from one device to another is a warning in the log. */
 #ifndef GM_PEER_H
 #define GM_PEER_H
 

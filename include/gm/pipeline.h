@@ -107,7 +107,8 @@ typedef enum gm_pipeline_stage {
   GM_STAGE_PREFETCH = 8   /* of `needs`; before UP */
 } gm_pipeline_stage;
 
-/* What a pipeline did since it was made. Times are seconds of the calling thread, by the system's steady clock. */
+/* The figures of a pipeline since it was made. Times are seconds of the calling thread, by the system's steady
+ * clock. */
 typedef struct gm_pipeline_stats {
   uint32_t struct_size;
   gm_status status;          /* of the first failure; GM_OK: there was none */

@@ -31,8 +31,8 @@ typedef struct gm_plan_tensor {
 
 typedef enum gm_plan_policy {
   /* Plans as engines of the ggml family plan their compute buffer, to the byte. Sizes are padded to the largest
-   * alignment. Operation by operation, a tensor takes the smallest free block that fits. Of equal blocks it takes the
-   * later one, and without one the open end. */
+   * alignment. Operation by operation, a tensor takes the smallest free block that fits. Among equal blocks it takes
+   * the later one, and without one the open end. */
   GM_PLAN_ENGINE = 0,
   /* The smallest of several plans, never larger than that of GM_PLAN_ENGINE. Every machine gets the same plan. */
   GM_PLAN_BEST = 1
@@ -43,8 +43,8 @@ typedef enum gm_plan_policy {
  * takes about 200 bytes of host memory for each tensor, and gives all of it back. `tensors` and `out_offsets` may be
  * NULL when `count` is 0. After a failure the outputs are undefined.
  *
- * OUT_OF_HOST_MEMORY. INVALID_ARGUMENT: a needed pointer is NULL, there is no such policy, or a tensor breaks the rules
- * of gm_plan_tensor. Also: more than 2^31 tensors, or a plan above GM_PLAN_MAX_BYTES. */
+ * OUT_OF_HOST_MEMORY. INVALID_ARGUMENT: a needed pointer is NULL, there is no such policy, or a tensor breaks the
+ * rules of gm_plan_tensor. There are more than 2^31 tensors, or the plan is above GM_PLAN_MAX_BYTES. */
 GM_API gm_status gm_plan_make(const gm_services *services, gm_plan_policy policy, const gm_plan_tensor *tensors,
                               uint64_t count, uint64_t *out_offsets, uint64_t *out_peak, gm_error *err);
 

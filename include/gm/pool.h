@@ -44,7 +44,7 @@ typedef enum gm_pool_flags {
    * blocks. Such a pool maps no pages. INVALID_ARGUMENT together with a bound in keep_bytes. */
   GM_POOL_NO_TRIM = 1,
   /* A private pool for recordings that run often (docs/pools.md). It takes new memory also for a captured stream. All
-   * memory stays until gm_pool_destroy: no trim gives any back. Else as GM_POOL_NO_TRIM. */
+   * memory stays until gm_pool_destroy: no trim gives any back. In all else it is as GM_POOL_NO_TRIM. */
   GM_POOL_CAPTURES = 2
 } gm_pool_flags;
 
@@ -93,7 +93,7 @@ typedef struct gm_pool_params {
                                   default, which is 0.5. Such a pool maps no pages */
 } gm_pool_params;
 
-/* What gm_alloc answers. This list feeds the enum and the names. The numbers never change. New ones go last.
+/* The answers of gm_alloc. This list feeds the enum and the names. The numbers never change. New ones go last.
  * - OK: the block is usable at once on the request's stream; in host order, by the host and on any stream.
  * - FRESH: as OK, and the memory was never used before.
  * - NEEDS_WAIT: the block is usable after its point (gm_block_point) has passed on the request's stream. On an ordered
@@ -202,10 +202,10 @@ GM_API gm_status gm_free(gm_pool *pool, const gm_block *block, gm_stream *stream
 /* Frees a block at a point. gm may reuse the block when the point has passed and work that gm_use_on named is done. A
  * point that has passed, a zero point and a point of a closed stream free at once, as gm_free with NULL.
  *
- * Else gm frees the block in the order of the point's stream, which may reuse it itself, as after gm_free. The block
- * may come back later than its point where other memory or gm_use_on needs that stream, too. gm waits for an imported
- * block. The point stays the caller's and may be released at once. What lies behind an imported point must live until
- * it has passed.
+ * At any other point gm frees the block in the order of its stream, which may reuse it itself, as after gm_free. The
+ * block may come back later than its point where other memory or gm_use_on needs that stream, too. gm waits for an
+ * imported block. The point stays the caller's and may be released at once. The native object behind an imported point
+ * must live until the point has passed.
  *
  * INVALID_ARGUMENT: the point is another device's. Other errors are those of gm_free, and `err` has the reason.
  * Thread-safe. */
@@ -215,13 +215,13 @@ GM_API gm_status gm_free_at(gm_pool *pool, const gm_block *block, const gm_point
  * that work. Errors: OUT_OF_HOST_MEMORY, FORKED, and INVALID_ARGUMENT as for gm_free. */
 GM_API gm_status gm_use_on(gm_pool *pool, const gm_block *block, gm_stream *stream);
 
-/* As gm_use_on, for the live block that contains an address. `pool` NULL: a block of any pool of the stream's device.
- * INVALID_ARGUMENT: also where no live block contains the address. OUT_OF_HOST_MEMORY, FORKED. Thread-safe. */
+/* Does as gm_use_on, for the live block that contains an address. `pool` NULL: a block of any pool of the stream's
+ * device. INVALID_ARGUMENT: also where no live block contains the address. OUT_OF_HOST_MEMORY, FORKED. Thread-safe. */
 GM_API gm_status gm_use_on_ptr(gm_pool *pool, const void *pointer, gm_stream *stream);
 
-/* As gm_use_on, for all streams that are open on the pool's device now: the block's reuse waits for what was submitted
- * to any of them. It costs a step for each stream. OUT_OF_HOST_MEMORY: repeat the call, because only some streams are
- * noted. INVALID_ARGUMENT, FORKED. Thread-safe. */
+/* Does as gm_use_on, for all streams that are open on the pool's device now. The block's reuse waits for what was
+ * submitted to any of them. It costs a step for each stream. OUT_OF_HOST_MEMORY: repeat the call, because only some
+ * streams are noted. INVALID_ARGUMENT, FORKED. Thread-safe. */
 GM_API gm_status gm_use_on_all(gm_pool *pool, const gm_block *block);
 
 /* Returns the point to wait for after GM_ACQUIRE_NEEDS_WAIT. It is borrowed until the block is freed, and zero when
@@ -230,7 +230,7 @@ GM_API gm_point gm_block_point(gm_pool *pool, const gm_block *block);
 
 /* Allocates a block and returns its address. gm inserts waits. NULL: the request failed. */
 GM_API void *gm_malloc(gm_pool *pool, uint64_t bytes, gm_stream *stream);
-/* As gm_malloc, for a request with an alignment, a tag or wishes for memory. It has GM_INSERT_WAIT, and no
+/* Does as gm_malloc, for a request with an alignment, a tag or wishes for memory. It has GM_INSERT_WAIT, and no
  * GM_ALLOW_SPANS. NULL: the request failed, or is NULL. */
 GM_API void *gm_malloc_request(gm_pool *pool, const gm_request *request);
 /* Frees the block at an address that gm_malloc or gm_malloc_request returned, in the order of `stream`. A NULL pointer
@@ -244,7 +244,7 @@ GM_API gm_status gm_free_ptr(gm_pool *pool, void *pointer, uint64_t bytes_or_0, 
  * host memory. Without that memory gm walks the arena's blocks instead. */
 GM_API gm_status gm_block_of(gm_pool *pool, const void *pointer, gm_block *out);
 
-/* What gm knows about the live block that contains an address. */
+/* The facts that gm knows about the live block that contains an address. */
 typedef struct gm_pointer_info {
   uint32_t struct_size; /* set by the caller: sizeof(gm_pointer_info) */
   uint32_t tag;
@@ -281,8 +281,8 @@ GM_API gm_status gm_block_native(gm_pool *pool, const gm_block *block, gm_native
  * Where the block is not all of a native object, gm makes one at the first call for a range. Later calls for the range
  * return it again, and so do calls for a later block at the same place. It is borrowed until the block is freed, and
  * may be used by work that the free still allows. gm destroys it with the memory, or when no work may use it any more
- * and the pool keeps more than 512. Then 256 stay that no block uses, first those that were asked for again. Of a
- * wrapped or imported block gm destroys it in gm_free. The call may record points.
+ * and the pool keeps more than 512. Then 256 stay that no block uses, first those that were asked for again. If the
+ * block is wrapped or imported, gm destroys it in gm_free. The call may record points.
  *
  * INVALID_ARGUMENT: also for an `offset` that is no multiple of gm_device_info.alignment. NOT_SUPPORTED: the range is
  * a part of a GM_DEDICATED block, or of a Vulkan pool with sparse buffers (gm_pool_params.no_vmm), or the block has

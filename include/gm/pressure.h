@@ -66,7 +66,7 @@ GM_API gm_status gm_host_pressure(struct gm_context *ctx, gm_pressure *out, gm_e
 
 /* ---- watches ---- */
 
-/* What a watch looks at. */
+/* The thing that a watch looks at. */
 typedef enum gm_pressure_scope {
   GM_PRESSURE_OF_POOL = 0,
   GM_PRESSURE_OF_DEVICE = 1,
@@ -75,7 +75,7 @@ typedef enum gm_pressure_scope {
 
 typedef struct gm_pressure_watch gm_pressure_watch;
 
-/* What a watch tells its callback. Its pointers are borrowed until the callback returns. */
+/* The figures that a watch gives to its callback. Its pointers are borrowed until the callback returns. */
 typedef struct gm_pressure_event {
   uint32_t struct_size;
   gm_pressure_scope scope;

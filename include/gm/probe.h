@@ -17,7 +17,7 @@ GM_BEGIN_DECLS
  * Errors: INVALID_ARGUMENT, IO, OUT_OF_HOST_MEMORY. NOT_FOUND: there is no such backend. */
 GM_API gm_status gm_probe_serve(const char *backend, const char *library, const char *options, int fd, gm_error *err);
 
-/* As gm_probe_serve, for a backend of a module: a shared library that exports `const gm_backend_ops
+/* Does as gm_probe_serve, for a backend of a module: a shared library that exports `const gm_backend_ops
  * *gm_backend_module(void)`. `module` is its absolute path; NULL or "": gm's own backend of that name. gm starts a
  * helper with the module as its fourth argument. The module stays loaded. UNAVAILABLE: there is no such module. */
 GM_API gm_status gm_probe_serve_module(const char *module, const char *backend, const char *library,

@@ -35,9 +35,9 @@ GM_API gm_status gm_pool_profile_begin(gm_pool *pool, gm_error *err);
  * pool is being recorded; the trace has all this. */
 GM_API gm_status gm_pool_profile_read(gm_pool *pool, gm_trace_profile *out, gm_error *err);
 
-/* As gm_pool_profile_read, for each size: the one that was asked for most often comes first, then the larger one. Fills
- * at most `capacity` entries of `out`, which may be NULL for 0. *out_count is how many sizes there are: the diversity
- * of the pool's blocks. Errors: those of gm_pool_profile_read. */
+/* Does as gm_pool_profile_read, for each size: the one that was asked for most often comes first, then the larger one.
+ * Fills at most `capacity` entries of `out`, which may be NULL for 0. *out_count is how many sizes there are: the
+ * diversity of the pool's blocks. Errors: those of gm_pool_profile_read. */
 GM_API gm_status gm_pool_profile_sizes(gm_pool *pool, gm_size_use *out, size_t capacity, size_t *out_count,
                                        gm_error *err);
 

@@ -1,4 +1,4 @@
-/* What a driver answered about a device's memory: numbers with their source, and no policy. A backend fills in this
+/* A driver's answers about a device's memory: numbers with their source, and no policy. A backend fills in this
  * structure, and repairs nothing, not even nonsense. gm's core turns it into a gm_memory_info by rules in one place.
  * The core also adds figures from files (sysfs, fdinfo), and what gm itself holds. */
 #ifndef GM_RAW_FIGURES_H

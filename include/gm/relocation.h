@@ -21,7 +21,7 @@ typedef struct gm_compact_params {
   gm_stream *stream;  /* the copies' stream; NULL: as for gm_buffer_write */
 } gm_compact_params;
 
-/* What a compaction did. */
+/* The result of a compaction. */
 typedef struct gm_compact_report {
   uint32_t struct_size;
   uint64_t moves;       /* buffers moved */
@@ -69,7 +69,7 @@ typedef struct gm_promote_params {
   gm_stream *stream;  /* the copies' stream; NULL: as for gm_buffer_write */
 } gm_promote_params;
 
-/* What gm_pool_promote did. */
+/* The result of gm_pool_promote. */
 typedef struct gm_promote_report {
   uint32_t struct_size;
   uint64_t moves;       /* buffers that came back */
@@ -88,9 +88,9 @@ typedef struct gm_promote_report {
 GM_API gm_status gm_pool_promote(gm_pool *pool, const gm_promote_params *params, gm_promote_report *out, gm_error *err);
 
 /* Has gm_context_poll, and so the monitor's thread, promote the buffers of the pool from now on, as `params` say each
- * time. NULL: no longer. A poll compacts a pool that also asked for that first. What a poll cannot bring back stays for
- * the next one. The copies use gm's own stream, or the device's default one. `params->stream` must be NULL. Errors:
- * INVALID_ARGUMENT, FORKED. NOT_SUPPORTED: the pool has an upstream, or gives no memory to others. */
+ * time. NULL: no longer. A poll compacts a pool that also asked for that first. A buffer that a poll cannot bring back
+ * stays for the next one. The copies use gm's own stream, or the device's default one. `params->stream` must be NULL.
+ * Errors: INVALID_ARGUMENT, FORKED. NOT_SUPPORTED: the pool has an upstream, or gives no memory to others. */
 GM_API gm_status gm_pool_promote_on_poll(gm_pool *pool, const gm_promote_params *params, gm_error *err);
 
 /* Puts a pool to sleep: all its buffers leave the device, and all idle memory goes back to the driver. With
@@ -123,9 +123,9 @@ GM_API gm_status gm_pool_sleep(gm_pool *pool, bool keep_contents, gm_stream *str
  * GM_OK also for a pool that sleeps so. Errors: FORKED, INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, those of a copy.
  * NOT_SUPPORTED: the pool maps no pages, has red zones or patterns, or the device cannot read its memory back. BUSY: a
  * buffer is locked, a block is mapped, or another thread is in a call for memory of the pool. Or gm cannot wait for a
- * stream. After all of these nothing has changed. DRIVER: the device does not unmap; gm has woken the pool again. Where
- * it could not, requests answer that the pool sleeps, and gm_pool_wake can be repeated. What was to be kept is not
- * lost; what was to be dropped may be. */
+ * stream. After all of these nothing has changed. DRIVER: the device does not unmap; gm has woken the pool again.
+ * Where it could not, requests answer that the pool sleeps, and gm_pool_wake can be repeated. Contents that were to be
+ * kept are not lost; those that were to be dropped may be. */
 GM_API gm_status gm_pool_sleep_whole(gm_pool *pool, bool keep_contents, gm_stream *stream, uint64_t *out_bytes,
                                      gm_error *err);
 

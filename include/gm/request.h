@@ -1,4 +1,4 @@
-/* What a caller asks for when it asks for memory. Plain data. */
+/* A request for memory. Plain data. */
 #ifndef GM_REQUEST_H
 #define GM_REQUEST_H
 
@@ -43,9 +43,9 @@ typedef enum gm_request_flags {
  * say. Where no type does, the request is INVALID, and gm_explain names the wish that failed. GM_DEVICE_LOCAL is the
  * default of `must_be`, so a request for memory beside a card's own says GM_DEVICE_ACCESSIBLE.
  *
- * Of the types that serve, gm takes the one that has most flags of `prefer`. Where that type is full, the next one
- * serves. A flag that no such type has is no failure, and gm_explain tells it. Memory that
- * was taken for one set of these wishes serves no other one, except that GM_HOST_VISIBLE memory may serve all.
+ * Among the types that serve, gm takes the one that has most flags of `prefer`. Where that type is full, the next one
+ * serves. A flag that no such type has is no failure, and gm_explain tells it. Memory that was taken for one set of
+ * these wishes serves no other one, except that GM_HOST_VISIBLE memory may serve all.
  *
  * gm does not know the type of an upstream's memory (gm_upstream). There `require`, `memory_types` and GM_MAPPED are
  * INVALID, and `prefer` has no effect. */

@@ -1,10 +1,11 @@
 /* Reservations: bytes of a device that are held before they are taken. A program asks first, is told yes or no, and
  * allocates later. Two askers are never both told that the last bytes are theirs: see docs/reserve.md.
  *
- * What a reservation holds and nobody has taken is a promise. gm refuses each request of this process that would need
- * promised bytes, with OVER_LIMIT, also where no limit is configured. On an adopted device promises of other processes
- * bind requests only if the key reserve.share is set. gm cannot hold back a program without gm. Memory of an upstream,
- * managed memory and pinned host memory neither take promises nor respect them. Every function is thread-safe. */
+ * The bytes that a reservation holds and nobody has taken are a promise. gm refuses each request of this process that
+ * would need promised bytes, with OVER_LIMIT, also where no limit is configured. On an adopted device promises of
+ * other processes bind requests only if the key reserve.share is set. gm cannot hold back a program without gm. Memory
+ * of an upstream, managed memory and pinned host memory neither take promises nor respect them. Every function is
+ * thread-safe. */
 #ifndef GM_RESERVE_H
 #define GM_RESERVE_H
 
@@ -26,7 +27,7 @@ typedef struct gm_reserve_params {
   const char *name;     /* for people, cut to 31 bytes; copied; NULL: "reservation" */
 } gm_reserve_params;
 
-/* What a reservation holds at one moment. */
+/* The state of a reservation at one moment. */
 typedef struct gm_reservation_info {
   uint32_t struct_size; /* set by the caller: sizeof(gm_reservation_info) */
   bool shared;          /* other processes that use gm hold back, too, now; false: it holds in this process. gm tells
@@ -55,19 +56,20 @@ GM_API gm_status gm_reserve(gm_device *device, const gm_reserve_params *params, 
  * gm_reservation_commit in one call. Errors: those of both. */
 GM_API gm_status gm_pool_reserve(gm_pool *pool, uint64_t bytes, gm_reservation **out, gm_error *err);
 
-/* Gives the promise to a pool of the reservation's device or card. From now on memory that the pool takes of the device
- * comes from the promise first, and then from what is free for all. What it has taken leaves the promise for good:
- * memory that the pool gives back is free for all. Memory that the system would give at its first use is touched at
- * once, so the pool grows as slowly as with GM_COMMIT. The pool's cap and limits hold as ever. The call takes no
- * memory; gm_pool_warm_up takes it at once. The pool answers BUSY to gm_pool_destroy until gm_reservation_cancel.
+/* Gives the promise to a pool of the reservation's device or card. From now on memory that the pool takes of the
+ * device comes from the promise first, and then from what is free for all. Memory that it has taken leaves the promise
+ * for good: if the pool gives it back, it is free for all. Memory that the system would give at its first use is
+ * touched at once, so the pool grows as slowly as with GM_COMMIT. The pool's cap and limits hold as ever. The call
+ * takes no memory; gm_pool_warm_up takes it at once. The pool answers BUSY to gm_pool_destroy until
+ * gm_reservation_cancel.
  *
  * Errors: INVALID_ARGUMENT: an argument is NULL, the pool is of another context or card, or the reservation has a pool
  * already. NOT_SUPPORTED: the pool has an upstream. FORKED. */
 GM_API gm_status gm_reservation_commit(gm_reservation *reservation, gm_pool *pool, gm_error *err);
 
-/* Ends a reservation, committed or not. What is left of its promise is free for all; memory that a pool has taken stays
- * in the pool. NULL does nothing. Call it at most once for each reservation. In a forked child it only gives host
- * memory back. */
+/* Ends a reservation, committed or not. The rest of its promise is free for all; memory that a pool has taken stays in
+ * the pool. NULL does nothing. Call it at most once for each reservation. In a forked child it only gives host memory
+ * back. */
 GM_API void gm_reservation_cancel(gm_reservation *reservation);
 
 /* Reads what a reservation holds. Errors: INVALID_ARGUMENT: a pointer is NULL, or gm does not know struct_size. FORKED.

@@ -43,10 +43,10 @@ typedef struct gm_save_result {
  * from its blocks. A tensor without a block there, or `loaded` NULL: it comes from the model's own files. `params` and
  * `out_result` may be NULL. No other work may change the blocks during the call, nor may earlier work still run.
  *
- * The format is that of gm_store_save: GGUF, NumPy or safetensors, by the end of `path`. What the files state about
- * themselves goes into the new one, too. Of several files with the same key the first counts. safetensors holds
- * strings alone, and NumPy none. The alignment and the parts of the old files are not copied. The data begins at a
- * multiple of 4096 bytes, in GGUF the data of each tensor.
+ * The format is that of gm_store_save: GGUF, NumPy or safetensors, by the end of `path`. The old files' own values go
+ * into the new one, too. If several files have one key, the first counts. safetensors holds strings alone, and NumPy
+ * none. The alignment and the parts of the old files are not copied. The data begins at a multiple of 4096 bytes, in
+ * GGUF the data of each tensor.
  *
  * gm writes a side file, as gm_store_save does: `path` has the earlier file or the whole new one, also after a crash.
  * So a model may be saved to its own path. Before the first byte the disk reserves room for all of them. Data is read
@@ -64,7 +64,7 @@ typedef struct gm_save_result {
 GM_API gm_status gm_model_save(const gm_model *model, const gm_loaded_model *loaded, const char *path,
                                const gm_save_params *params, gm_save_result *out_result, gm_error *err);
 
-/* What was compared. */
+/* The figures of a comparison. */
 typedef struct gm_sums_result {
   uint32_t struct_size;   /* set by the caller */
   uint32_t files;         /* of the model that have a checksum file, and are as it says */

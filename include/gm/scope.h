@@ -54,12 +54,12 @@ GM_API gm_status gm_scope_defer(gm_scope *scope, gm_scope_release release, void 
 GM_API gm_status gm_scope_keep(gm_scope *scope, gm_error *err);
 
 /* Releases all that a scope owns, newest first, and ends its inner scopes. The scope can be used as before. A refusal
- * stops nothing. What answered BUSY or OUT_OF_HOST_MEMORY still belongs to the scope, so the call can be repeated. An
- * inner scope with such an object stays, too. Returns the first failure. Errors: INVALID_ARGUMENT, those of gm_free,
- * and what the functions of gm_scope_defer answer. */
+ * stops nothing. An object that answered BUSY or OUT_OF_HOST_MEMORY still belongs to the scope, so the call can be
+ * repeated. An inner scope with such an object stays, too. Returns the first failure. Errors: INVALID_ARGUMENT, those
+ * of gm_free, and what the functions of gm_scope_defer answer. */
 GM_API gm_status gm_scope_clear(gm_scope *scope, gm_stream *stream, gm_error *err);
-/* As gm_scope_clear, and ends the scope and its inner scopes. What refuses stays where it is, and gm logs it: a block
- * stays in its pool. NULL is allowed. It works in a forked child. */
+/* Does as gm_scope_clear, and ends the scope and its inner scopes. An object that refuses stays where it is, and gm
+ * logs it: a block stays in its pool. NULL is allowed. It works in a forked child. */
 GM_API void gm_scope_end(gm_scope *scope, gm_stream *stream);
 
 GM_END_DECLS

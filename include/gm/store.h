@@ -45,8 +45,8 @@ typedef struct gm_store_params {
                                  GM_NO_LIMIT: no bound. GM_NO_BYTES: none */
 } gm_store_params;
 
-/* What a store holds and did. Values that lie in several places count in each, and values of several keys count for
- * each key. */
+/* The figures of a store. Values that lie in several places count in each, and values of several keys count for each
+ * key. */
 typedef struct gm_store_stats {
   uint32_t struct_size;
   uint64_t keys;
@@ -64,8 +64,8 @@ typedef struct gm_store_stats {
 /* Makes a store. Keys that its tiers already have are there at once. The caller destroys *out. Errors:
  * INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED, and those of gm_tier_list. */
 GM_API gm_status gm_store_create(const gm_store_params *params, gm_store **out, gm_error *err);
-/* Destroys a store. NULL is GM_OK. What is in the tiers stays there; gm_store_flush before writes the rest. Values
- * that the caller holds live on. No other thread may use the store. In a forked child it gives back host memory. */
+/* Destroys a store. NULL is GM_OK. Values in the tiers stay there; gm_store_flush before writes the rest. Values that
+ * the caller holds live on. No other thread may use the store. In a forked child it gives back host memory. */
 GM_API gm_status gm_store_destroy(gm_store *store, gm_error *err);
 
 /* Puts a value, which replaces an earlier one of the key. The store retains it. If a tensor of it lies in plain host
@@ -77,11 +77,11 @@ GM_API gm_status gm_store_put(gm_store *store, const char *key, gm_value *value,
 GM_API gm_status gm_store_put_tensor(gm_store *store, const char *key, const gm_tensor_desc *desc, const void *data,
                                      gm_error *err);
 /* Gets the value of a key, on the device if there is room. The caller releases *out. The value stays as it is while it
- * is held, also where the key is replaced or deleted. One thread brings a value back; others that want it wait. What
- * fell back to host memory goes to the device now if there is room. Tensors stay that are locked, and those whose block
- * a holder of the value got without a lock.
- * NOT_FOUND: there is no such key, which the message names. DAMAGED, FORMAT: the bytes of a tier are not those of a
- * value. Other errors are those of gm_value_tensor and of the tiers. */
+ * is held, also where the key is replaced or deleted. One thread brings a value back; others that want it wait. A
+ * value that fell back to host memory goes to the device now if there is room. Tensors stay that are locked, and those
+ * whose block a holder of the value got without a lock. NOT_FOUND: there is no such key, which the message names.
+ * DAMAGED, FORMAT: the bytes of a tier are not those of a value. Other errors are those of gm_value_tensor and of the
+ * tiers. */
 GM_API gm_status gm_store_get(gm_store *store, const char *key, gm_value **out, gm_error *err);
 /* Tells in *out whether the store has a key. It moves nothing. Errors: INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_store_exists(gm_store *store, const char *key, bool *out, gm_error *err);
@@ -92,10 +92,10 @@ GM_API gm_status gm_store_exists(gm_store *store, const char *key, bool *out, gm
 GM_API gm_status gm_store_delete(gm_store *store, const char *key, gm_error *err);
 /* Gives the value of one key to another key, too, whose earlier value is replaced. Errors as for get and put. */
 GM_API gm_status gm_store_copy(gm_store *store, const char *from, const char *to, gm_error *err);
-/* Gives `to` the value that `from` has in one moment, and deletes `from`. What is put to `from` later stays there.
- * Others may see both keys meanwhile, and after a failure of a tier. A crash in the middle loses nothing that was
- * flushed: the lowest tier gets the value under `to` before it removes that under `from`. A tier without room for both
- * removes it at once. Errors as for get, put and delete. */
+/* Gives `to` the value that `from` has in one moment, and deletes `from`. A value that is put to `from` later stays
+ * there. Others may see both keys meanwhile, and after a failure of a tier. A crash in the middle loses nothing that
+ * was flushed: the lowest tier gets the value under `to` before it removes that under `from`. A tier without room for
+ * both removes it at once. Errors as for get, put and delete. */
 GM_API gm_status gm_store_move(gm_store *store, const char *from, const char *to, gm_error *err);
 
 /* Puts all values or, after a failure, none. A key that comes twice gets its last value. Errors as for gm_store_put. */

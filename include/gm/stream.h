@@ -128,9 +128,9 @@ GM_API gm_status gm_stream_capture_end(gm_stream *stream, gm_error *err);
  * a stream that belongs to another thread, or to one that has ended; the stream can then be closed.
  *
  * Any point of the device will do. gm_stream_import_point makes one of the engine's own and submits nothing. The point
- * stays the caller's and may be released at once. What lies behind an imported point must live until it has passed. The
- * call may be repeated, also before the last point has passed. gm keeps the newest promise, and the oldest one that is
- * under way.
+ * stays the caller's and may be released at once. The native object behind an imported point must live until the point
+ * has passed. The call may be repeated, also before the last point has passed. gm keeps the newest promise, and the
+ * oldest one that is under way.
  *
  * INVALID_ARGUMENT: the point is another device's, or the stream is closed. NOT_SUPPORTED: the backend cannot keep a
  * point, and this one has not passed. OUT_OF_HOST_MEMORY: repeat the call, because some pools may not know yet. FORKED.

@@ -1,4 +1,4 @@
-/* What the order of a stream means, and a place in that order. Backends and engines share these words. */
+/* The order of a stream, and a place in that order. Backends and engines share these words. */
 #ifndef GM_STREAM_KIND_H
 #define GM_STREAM_KIND_H
 

@@ -60,9 +60,9 @@ GM_API gm_status gm_tensor_sets_create(gm_context *ctx, const gm_tensor_sets_par
 GM_API gm_status gm_tensor_sets_destroy(gm_tensor_sets *sets, gm_error *err);
 
 /* Gets the set of a file. It is the one that is kept, if the file's device, inode, size and time of change are as they
- * were. With `by_content` it is kept if the file's size and a checksum of 64 bits of its bytes are as they were. Else
- * it is a new one. The caller gives *out back by gm_tensor_set_return. While one thread makes a set, others that want
- * it wait, and get it, or get its failure. Where a set cannot be kept, each caller has its own made.
+ * were. With `by_content` it is kept if the file's size and a checksum of 64 bits of its bytes are as they were.
+ * Otherwise it is a new one. The caller gives *out back by gm_tensor_set_return. While one thread makes a set, others
+ * that want it wait, and get it, or get its failure. Where a set cannot be kept, each caller has its own made.
  *
  * `path` names a set as it is written: other spellings are other sets. Errors: NOT_FOUND, IO: the file cannot be opened
  * or, with `by_content`, read; its set goes. INVALID_ARGUMENT: `path` has not 1 to 4096 bytes. Those of `make`.

@@ -67,12 +67,12 @@ typedef bool (*gm_tier_visit)(void *user, const void *key, size_t key_bytes, uin
 /* How a tier keeps one value. */
 typedef struct gm_tier_value_info {
   uint32_t struct_size;
-  gm_tier_codec codec;   /* NONE: as it was put. Else a part of it, or all of it, is packed so. Never AUTO */
+  gm_tier_codec codec;   /* NONE: as it was put. Other codecs: a part of it, or all of it, is packed so. Never AUTO */
   uint64_t bytes;        /* as it was put */
   uint64_t stored_bytes; /* in the tier, without what the tier keeps beside them */
 } gm_tier_value_info;
 
-/* What a tier can do. gm checks arguments before it calls: keys have 1 to GM_TIER_KEY_MOST bytes, sums do not
+/* The abilities of a tier. gm checks arguments before it calls: keys have 1 to GM_TIER_KEY_MOST bytes, sums do not
  * overflow, ranges lie inside a value. Calls may come from several threads at once. No call may end the process, or
  * throw.
  *

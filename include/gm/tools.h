@@ -1,9 +1,9 @@
-/* What tools, tuning and larger engines need. It includes gm/gm.h.
+/* The headers that tools, tuning and larger engines need. It includes gm/gm.h.
  * - Other ways to get and keep memory: batch, cleanup, evictor, managed, pool_set, quota, scope, spans, warm_up.
  * - Other devices and processes: peer, share.
  * - Bytes that change on their way: codec.
- * - What happens, and advice on it: advice, debug, fragmentation, pressure, probe, profile, raw_figures, record,
- * report, trace, tracker. */
+ * - Events, and advice on them: advice, debug, fragmentation, pressure, probe, profile, raw_figures, record, report,
+ * trace, tracker. */
 #ifndef GM_TOOLS_H
 #define GM_TOOLS_H
 

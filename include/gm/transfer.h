@@ -96,9 +96,9 @@ typedef struct gm_transfer_stats {
   uint64_t staged_bytes;  /* of `link_bytes`: through the ring */
   double seconds;         /* from gm_transfer_start to the end, or until now */
   double stalled;         /* of that: gm waited for a slot of the ring */
-  /* Busy time of each way: from the moment when its next copies could begin to the one when gm saw their end. Who polls
-   * late sees a late end. Waits for earlier work of the stream count, and so does the work of codecs. A stream has one
-   * order, so the ways of a transfer do not run beside each other. */
+  /* Busy time of each way: from the moment when its next copies could begin to the one when gm saw their end. A caller
+   * that polls late sees a late end. Waits for earlier work of the stream count, and so does the work of codecs. A
+   * stream has one order, so the ways of a transfer do not run beside each other. */
   double up, down, inside;
   double overhead; /* share of `seconds` in which no copy was under way: 0 to 1 */
   /* Bytes of each way in its busy time, as a share of what gm_transfer_measure said. 0: it was not measured before the
@@ -107,7 +107,7 @@ typedef struct gm_transfer_stats {
   char why[GM_TRANSFER_WHY_SIZE]; /* why the ring is smaller than it could be, or not page-locked; "": it is neither */
 } gm_transfer_stats;
 
-/* What the ways between the host and a device can do, in bytes per second. */
+/* The rates of the ways between the host and a device, in bytes per second. */
 typedef struct gm_transfer_links {
   uint32_t struct_size; /* set by the caller */
   double up;
@@ -151,9 +151,9 @@ GM_API gm_status gm_device_transfer_totals(gm_device *device, gm_transfer_totals
  * it, and nothing has moved. A later failure is the transfer's: gm_transfer_wait tells it. `params` may be NULL. The
  * caller releases *out.
  *
- * BUSY: with `no_wait`, and the ring has no slot for the first piece; nothing has moved. Also while the engine captures
- * the stream. NOT_SUPPORTED: gm may not submit to `stream`, and there is no `record`. A device without a stream cannot
- * copy from block to block either. OUT_OF_HOST_MEMORY, DEVICE_LOST. */
+ * BUSY: with `no_wait`, and the ring has no slot for the first piece; nothing has moved. It is the answer, too, while
+ * the engine captures the stream. NOT_SUPPORTED: gm may not submit to `stream`, and there is no `record`. A device
+ * without a stream cannot copy from block to block either. OUT_OF_HOST_MEMORY, DEVICE_LOST. */
 GM_API gm_status gm_transfer_start(gm_device *device, const gm_copy *copies, uint64_t count,
                                    const gm_transfer_params *params, gm_transfer **out, gm_error *err);
 
@@ -162,14 +162,13 @@ GM_API gm_status gm_transfer_start(gm_device *device, const gm_copy *copies, uin
 GM_API gm_status gm_transfer_poll(gm_transfer *transfer, gm_transfer_stats *out, bool *out_done, gm_error *err);
 
 /* Waits until the transfer has ended, and answers how. UINT64_MAX waits without limit. `out` may be NULL. TIMEOUT:
- * `timeout_ns` nanoseconds passed first. Also with `record`: it waits for answers of the engine. CANCELLED; whatever
+ * `timeout_ns` nanoseconds passed first. With `record`, too: it waits for answers of the engine. CANCELLED; whatever
  * gm_block_write, gm_block_read, gm_block_copy, gm_codec_encode and gm_codec_decode answer. FORMAT also: a codec made
- * another number of bytes than the copy says. After a failure some copies may have arrived: see
- * gm_transfer_stats. */
+ * another number of bytes than the copy says. After a failure some copies may have arrived: see gm_transfer_stats. */
 GM_API gm_status gm_transfer_wait(gm_transfer *transfer, uint64_t timeout_ns, gm_transfer_stats *out, gm_error *err);
 
 /* Makes later work of `stream`, of the same device, follow one copy, or all (GM_TRANSFER_ALL). The host waits only
- * until the copy is submitted. What comes down to the host is in the program's memory after gm_transfer_wait alone.
+ * until the copy is submitted. Bytes for the host are in the program's memory after gm_transfer_wait alone.
  * NOT_SUPPORTED: the engine records the copies, and their order is its own. The first failure of the transfer. */
 GM_API gm_status gm_transfer_before(gm_transfer *transfer, uint64_t copy, gm_stream *stream, gm_error *err);
 
@@ -178,8 +177,8 @@ GM_API gm_status gm_transfer_before(gm_transfer *transfer, uint64_t copy, gm_str
  * ticket awaits an answer. NOT_SUPPORTED: the backend cannot keep a point, and this one has not passed. */
 GM_API gm_status gm_transfer_passed(gm_transfer *transfer, uint64_t ticket, const gm_point *point, gm_error *err);
 
-/* Submits nothing more. What is under way ends first. A transfer of which all was submitted ends as without this call.
- * It waits for nothing. NULL does nothing. */
+/* Submits nothing more. Copies that are under way end first. A transfer of which all was submitted ends as without
+ * this call. It waits for nothing. NULL does nothing. */
 GM_API void gm_transfer_cancel(gm_transfer *transfer);
 
 /* Cancels the transfer, waits for what is under way, and gives all back. NULL is GM_OK. BUSY: pieces that were given to

@@ -21,8 +21,8 @@ typedef struct gm_value gm_value;
 
 typedef enum gm_value_form { GM_VALUE_TENSOR = 1, GM_VALUE_LIST = 2, GM_VALUE_DICT = 3 } gm_value_form;
 
-/* What a tensor is: its type, and its shape with the slowest dimension first. Zero-initialised with struct_size set,
- * it is one number of type f64. */
+/* The description of a tensor: its type, and its shape with the slowest dimension first. Zero-initialised with
+ * struct_size set, it is one number of type f64. */
 typedef struct gm_tensor_desc {
   uint32_t struct_size;
   gm_dtype dtype;
@@ -30,7 +30,7 @@ typedef struct gm_tensor_desc {
   uint64_t shape[GM_VALUE_RANK_MOST]; /* a dimension may be 0: then the tensor has no bytes */
 } gm_tensor_desc;
 
-/* What gm_value_describe fills. */
+/* The description that gm_value_describe fills. */
 typedef struct gm_value_info {
   uint32_t struct_size;
   gm_value_form form;

@@ -8,6 +8,9 @@ list or a cell of a table. A semicolon or a colon ends none. `code`, a "quoted t
 IO, NOT_FOUND or gm_alloc, are one word each. A paragraph of a comment that is indented is code. No comment and no
 paragraph begins with "The same". None names a number of a feature or a target (F22, T4), or "the documents".
 
+No sentence of BEGUN begins with What, Of, Who, Else, As, Also or And: it begins with its subject. A question may, and a
+title in bold.
+
 Read are the comments of C and C++ and the text of *.md. COVERED has the folders and files that are held to this. In
 HEADERS_ONLY the comments of .c and .cpp are not read.
 """
@@ -17,6 +20,7 @@ import sys
 
 COVERED = ["include", "core", "backends", "docs", "tools", "examples", "integrations", "bench", "tests", "README.md",
            "CONTRIBUTING.md"]
+BEGUN = ("include/", "docs/", "README.md", "CONTRIBUTING.md")
 NOT_HELD = {"docs/STATUS.md", "core/heap/object_sweep.c", "tests/data/view/RULES.md", "tests/data/view/SCHEMA.md"}
 SOURCES = (".c", ".h", ".cpp", ".hpp")
 HEADERS_ONLY = ("tests", "integrations")
@@ -25,6 +29,7 @@ COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*(.*?)\*/|//([^\n]*)', re.S)
 IDENTIFIER = r"\*?(?:\w*_\w*[\w*]|[A-Z][A-Z0-9]+)(?:\(\)|\.h)?"
 LIST = re.compile(rf"{IDENTIFIER}(?:(?:,| or| and|, or|, and) {IDENTIFIER})+(?![\w.])")
 NUMBER = re.compile(r"\bF\d{1,2}\b|\bT[1-9]\b|\bthe documents\b")
+BEGINNING = re.compile(r"[*_(\"]*(?:What|Of|Who|Else|As|Also|And)\b(?!.*(?:\?|[.:?]?\*\*)$)", re.S)
 END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!\.\.)[.!?][\"')\]*]*(?=\s|$)")
 SAMPLE = re.compile(r"(?<=\n\n)(?: {3,}\S.*\n)+")
 FENCE = re.compile(r"^```.*?^```[ ]*$|^    .*?$|<!--.*?-->", re.S | re.M)
@@ -67,7 +72,7 @@ def words(sentence):
     return [word for word in LIST.sub("LIST_", text).split() if re.search(r"\w", word)]
 
 
-def problems(line, text):
+def problems(line, text, begun):
     if text.startswith("The same"):
         yield f'{line}: begins with "The same": name what it is'
     plain, at = re.sub(r"`[^`]*`", "CODE_", text), 0
@@ -77,6 +82,8 @@ def problems(line, text):
         count = len(words(plain[at:end]))
         if count > MOST_WORDS:
             yield f"{line}: a sentence of {count} words: {plain[at:end].strip()[:70]}"
+        if begun and BEGINNING.match(plain[at:end].strip()):
+            yield f"{line}: begins without its subject: {plain[at:end].strip()[:70]}"
         at = end
 
 
@@ -101,7 +108,8 @@ def check(root, tops):
     for path in (path for top in tops for path in files(root, top)):
         shown = os.path.relpath(path, root)
         if shown not in NOT_HELD:
-            found = [p for line, text in texts(path) for b in blocks(line, text) for p in problems(*b)]
+            begun = shown.startswith(BEGUN)
+            found = [p for line, text in texts(path) for b in blocks(line, text) for p in problems(*b, begun)]
             yield from (f"{shown}:{problem}" for problem in found)
 
 

@@ -167,6 +167,8 @@ WORDS = [  # a file, its content, the complaint or None
     ("include/gm/a.h", "/* Errors: " + ", ".join(["GM_IO", "gm_alloc", "IO"] * 10) + ". */\n", None),
     ("include/gm/a.h", f"/* `{LONG}` \"{LONG}\" */\nchar a[] = \"{LONG}\";\n", None),
     ("include/gm/a.h", "int a;\n/* The same of b. */\n", 'a.h:2: begins with "The same"'),
+    ("include/gm/a.h", "/* It is open. Else it waits. */\n", "a.h:1: begins without its subject: Else it"),
+    ("docs/a.md", "**What it does.** It works. What does it do? Nothing.\n\nAsk it.\n", None),
     ("include/gm/a.h", "/* Not the same, T10 and F, `F16` and GM_F16. */\n", None),
     ("include/gm/a.h", "/* Pools (F22). */\n", "F22: say it in words"),
     ("include/gm/a.h", "/* Measured\n * by T5. */\n", "T5: say it in words"),
