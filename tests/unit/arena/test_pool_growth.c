@@ -1,4 +1,4 @@
-/* How much pools of segments take, and for whom: in proportion to what is used. */
+/* How much pools take, and for whom: in proportion to what is used. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -187,6 +187,53 @@ static void test_what_comes_again_is_not_given_back(void **state) {
   pool_bench_close(&bench);
 }
 
+/* ---- pages of another thread's arena ---- */
+
+#define PIECE (24 * MIB)
+
+typedef struct borrower {
+  pool_bench *bench;
+  gm_block block;
+} borrower;
+
+static void borrow(void *argument) {
+  borrower *self = argument;
+  const gm_request request = {.bytes = PIECE};
+  assert_true(gm_alloc(self->bench->pool, &request, &self->block) <= GM_ACQUIRE_FRESH);
+}
+
+/* Takes a block on another thread, whose arena lacks pages; each such thread takes over the arena of the last one. True
+ * when the pool took no more for it. */
+static bool borrow_idle(pool_bench *bench, gm_block *out) {
+  borrower self = {.bench = bench};
+  gm__thread thread;
+  const uint64_t before = pool_bench_stats(bench).reserved_bytes;
+  pool_bench_ok(gm__thread_create(&thread, "borrow", borrow, &self, err));
+  gm__thread_join(&thread);
+  *out = self.block;
+  return pool_bench_stats(bench).reserved_bytes == before;
+}
+
+/* An arena that lent all its idle pages is not asked again before it has freed 32 blocks. */
+static void test_who_lent_all_is_left_alone(void **state) {
+  (void)state;
+  enum { ASK_AFTER = 32 };
+  pool_bench bench;
+  gm_block lent[3];
+  int frees = 0;
+  pool_bench_open(&bench, "null", "null:capacity=80G", NULL);
+  for (int i = 0; i < 3; i++) {
+    do { /* this thread's arena has a free page */
+      const gm_block own = take(&bench, PIECE, NULL, frees < 2 ? GM_ACQUIRE_FRESH : GM_ACQUIRE_OK);
+      give(&bench, &own, NULL);
+    } while (++frees <= ASK_AFTER && i == 2);
+    assert_int_equal(borrow_idle(&bench, &lent[i]), i != 1);
+  }
+  for (int i = 0; i < 3; i++) give(&bench, &lent[i], NULL);
+  check_trim_to_nothing(&bench);
+  pool_bench_close(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_new_thread_takes_little_of_a_large_pool),
@@ -195,6 +242,7 @@ int main(void) {
       cmocka_unit_test(test_a_request_that_grows_leaves_little_behind),
       cmocka_unit_test(test_what_a_stream_uses_stays),
       cmocka_unit_test(test_what_comes_again_is_not_given_back),
+      cmocka_unit_test(test_who_lent_all_is_left_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
