@@ -169,6 +169,28 @@ static void test_small_cases_against_every_split(void **state) {
   test_free(s);
 }
 
+/* What the host has: its layers, and experts of layers that lie on devices. */
+static void prove_host(const scene *s, uint32_t on_host, uint32_t experts, const gm_fit_part *host) {
+  const gm_fit_request *r = &s->request;
+  uint64_t bytes = r->host_fixed_bytes + plain_need(s, 0, on_host, 0), weights = 0, kv = 0;
+  for (uint32_t i = on_host; i < experts; i++) bytes += s->layers[i].expert_bytes;
+  for (uint32_t i = 0; i < experts; i++) weights += s->layers[i].expert_bytes;
+  for (uint32_t i = 0; i < on_host; i++) {
+    weights += s->layers[i].weight_bytes;
+    kv += s->layers[i].kv_bytes;
+  }
+  assert_true(host->first_layer == 0 && host->layer_count == on_host);
+  assert_int_equal(host->bytes, bytes);
+  assert_int_equal(host->weight_bytes, weights);
+  assert_int_equal(host->kv_bytes, kv);
+  assert_int_equal(host->weight_bytes + host->kv_bytes + host->compute_bytes, bytes - r->host_fixed_bytes);
+  if (r->host_free_bytes == GM_UNKNOWN_BYTES) {
+    assert_true(host->headroom_bytes == GM_UNKNOWN_BYTES);
+  } else {
+    assert_int_equal(host->headroom_bytes, r->host_free_bytes > bytes ? r->host_free_bytes - bytes : 0);
+  }
+}
+
 /* The parts say the same as a plain sum, lie side by side, and have room. */
 static void prove(const scene *s, const gm_fit_part *parts, const gm_fit_plan *plan) {
   const gm_fit_request *r = &s->request;
@@ -188,13 +210,17 @@ static void prove(const scene *s, const gm_fit_part *parts, const gm_fit_plan *p
       used++;
       bytes += need;
     } else {
-      assert_true(part->bytes == 0 && part->why[0] != 0);
+      assert_true(part->bytes == 0 && part->compute_bytes == 0 && part->first_layer == 0 && part->why[0] != 0);
+      assert_int_equal(part->headroom_bytes, s->devices[d].free_bytes > s->devices[d].margin_bytes
+                                                 ? s->devices[d].free_bytes - s->devices[d].margin_bytes
+                                                 : 0);
     }
     at = ends[d];
   }
   assert_int_equal(at, r->layer_count);
   assert_int_equal(used, plan->devices_used);
   assert_int_equal(bytes, plan->device_bytes);
+  prove_host(s, on_host, experts, &plan->host);
   if (plan->fits) assert_true(plain_headroom(s, on_host, experts, ends, INT64_MAX) >= 0);
   assert_int_equal(plan->reason[0] == 0, plan->fits && !plan->host.layer_count && !plan->host_expert_layers);
 }
@@ -283,6 +309,10 @@ static void test_a_device_of_little_use_is_left_out(void **state) {
   s->request.least_share_percent = 30;
   assert_int_equal(place(s, parts).device_layers, 8);
   assert_string_equal(parts[1].why, "3 layer(s) at least need 30 B, 20 B is left after margin and overhead");
+  s->request.least_share_percent = 0; /* a layer is the least there is */
+  s->devices[1].free_bytes = 9;
+  place(s, parts);
+  assert_string_equal(parts[1].why, "1 layer(s) at least need 10 B, 9 B is left after margin and overhead");
   test_free(s);
 }
 
