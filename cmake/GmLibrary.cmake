@@ -24,6 +24,8 @@ macro(gm_add_folders)
   endforeach()
 endmacro()
 
+include(CheckCCompilerFlag)
+
 # Links and definitions that come with the objects.
 add_library(gm_requirements INTERFACE)
 target_link_libraries(gm_requirements INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
@@ -63,6 +65,10 @@ target_include_directories(gm_objects PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT
 target_compile_definitions(gm_objects PRIVATE _GNU_SOURCE GM_BUILDING)
 set_target_properties(gm_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
 gm_warnings(gm_objects)
+check_c_compiler_flag(-fno-semantic-interposition GM_HAVE_NO_INTERPOSITION)
+if(GM_HAVE_NO_INTERPOSITION) # calls inside a library are bound in it: the compiler may inline them
+  target_compile_options(gm_objects PRIVATE -fno-semantic-interposition)
+endif()
 
 # The objects of each library, by their folder. A store takes models in and gives them out, so its library is above theirs.
 set(gm_store_files "gm_objects\\.dir/(\\./)?core/(store|tier|cache)/|gm_objects\\.dir/(\\./)?core/load/store_")
