@@ -2,9 +2,8 @@
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
-# Of zlib only the header is needed: it is opened at run time, as zstd, xxHash and hwloc are.
-set(gm_dependencies "") # pkg-config modules that are linked, for gmConfig.cmake
-foreach(dependency "ZLIB zlib" "LZ4 liblz4" "HIREDIS hiredis")
+# Of these only the headers are needed: they are opened at run time, as lz4, zstd, xxHash and hwloc are.
+foreach(dependency "ZLIB zlib" "HIREDIS hiredis")
   separate_arguments(dependency)
   list(GET dependency 0 name)
   list(GET dependency 1 module)
@@ -14,9 +13,6 @@ foreach(dependency "ZLIB zlib" "LZ4 liblz4" "HIREDIS hiredis")
     if(NOT GM_${name}_FOUND)
       message(FATAL_ERROR "gm: GM_WITH_${name} is ON but pkg-config does not know ${module}. "
                           "Run scripts/install build, or turn GM_WITH_${name} off.")
-    endif()
-    if(NOT name STREQUAL "ZLIB")
-      list(APPEND gm_dependencies ${module})
     endif()
   endif()
 endforeach()

@@ -24,16 +24,7 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gmConfig.cmake" "${CMAKE_CURRENT_BINA
 
 # gm.pc is all libraries, gm-core.pc, gm-model.pc and gm-store.pc one each with those below it. They give -lgm…, for which a
 # linker takes the shared library if both kinds are there. gm-static.pc names the files libgm….a, and no path, in which
-# pkg-config would not mark a space. A static link also needs what the shared libraries bring by themselves.
-set(gm_private_core "-pthread -ldl")
-foreach(part core model store)
-  foreach(name ${gm_${part}_packages})
-    if(GM_WITH_${name})
-      string(JOIN " " flags ${GM_${name}_LDFLAGS})
-      string(APPEND gm_private_${part} " ${flags}")
-    endif()
-  endforeach()
-endforeach()
+# pkg-config would not mark a space.
 file(RELATIVE_PATH gm_pc_to_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 string(REGEX REPLACE "/$" "" gm_pc_to_prefix "${gm_pc_to_prefix}")
 
@@ -45,23 +36,21 @@ endmacro()
 
 set(gm_pc_flags "")
 set(gm_pc_requires "")
+set(gm_pc_private "-pthread -ldl") # which the shared libraries bring by themselves
 foreach(part ${gm_parts})
   set(gm_pc_name gm-${part})
   set(gm_pc_description "${gm_about_${part}}")
   set(gm_pc_libs "-l${gm_file_${part}}")
-  set(gm_pc_private "${gm_private_${part}}")
   if(NOT TARGET gm_core_shared)
     string(APPEND gm_pc_libs " ${gm_pc_private}")
   endif()
   gm_install_pc(gm-${part})
   string(PREPEND gm_pc_static "-l:lib${gm_file_${part}}.a ")
-  string(APPEND gm_pc_all_private " ${gm_private_${part}}")
   list(APPEND gm_pc_names gm-${part})
   list(JOIN gm_pc_names ", " gm_pc_requires)
 endforeach()
 set(gm_pc_description "${PROJECT_DESCRIPTION}")
 set(gm_pc_libs "")
-set(gm_pc_private "")
 set(gm_pc_name gm)
 gm_install_pc(gm)
 if(TARGET gm_core_static)
@@ -69,7 +58,7 @@ if(TARGET gm_core_static)
   set(gm_pc_description "${PROJECT_DESCRIPTION} (static libraries)")
   set(gm_pc_requires "")
   set(gm_pc_flags " -DGM_STATIC")
-  set(gm_pc_libs "${gm_pc_static}${gm_pc_all_private}")
+  set(gm_pc_libs "${gm_pc_static}${gm_pc_private}")
   gm_install_pc(gm-static)
 endif()
 

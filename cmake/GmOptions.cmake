@@ -24,9 +24,9 @@ endforeach()
 
 option(GM_WITH_ZLIB "Read and write compressed traces with zlib, which is opened at run time" ${PROJECT_IS_TOP_LEVEL})
 option(GM_WITH_XXHASH "Checksums with xxHash, which is opened at run time" ON)
-option(GM_WITH_LZ4 "Pack values of the disk tier with lz4" ${PROJECT_IS_TOP_LEVEL})
+option(GM_WITH_LZ4 "Pack values of the disk tier with lz4, which is opened at run time" ON)
 option(GM_WITH_ZSTD "Pack values of the disk tier with zstd, which is opened at run time" ON)
-option(GM_WITH_HIREDIS "The remote tier: values on a Redis or Valkey server" ${PROJECT_IS_TOP_LEVEL})
+option(GM_WITH_HIREDIS "The remote tier: a Redis or Valkey server by hiredis, which is opened at run time" ${PROJECT_IS_TOP_LEVEL})
 option(GM_WITH_HWLOC "Memory nodes of the host by hwloc, which is opened at run time" ${PROJECT_IS_TOP_LEVEL})
 
 option(GM_BUILD_TOOLS "Build gmem and gm-probe" ${PROJECT_IS_TOP_LEVEL})

@@ -19,9 +19,9 @@ typedef struct gm__optional {
 } gm__optional;
 
 /* The table. NULL: the library is missing or too old. NOT_SUPPORTED in `err` says why. */
-const void *gm__optional_open(gm__optional *library, gm_error *err);
+GM__INNER const void *gm__optional_open(gm__optional *library, gm_error *err);
 
-void gm__optional_load(gm__optional *library);
+GM__INNER void gm__optional_load(gm__optional *library);
 
 /* Makes a gm__optional: its name and file, the variable, what to install, its symbols (an array), its table, its
  * `load`. */

@@ -30,7 +30,8 @@ static void names_check_list(gm__registry *registry, const char *what, const cha
 /* Libraries that are no backend's: gm reads their variables, too. */
 static bool names_is_tool(const char *variable) {
   static const char *const tools[] = {"GM_ROCTX_LIBRARY", "GM_CUFILE_LIBRARY", "GM_ZSTD_LIBRARY",
-                                      "GM_ZLIB_LIBRARY",  "GM_XXHASH_LIBRARY", "GM_HWLOC_LIBRARY"};
+                                      "GM_ZLIB_LIBRARY",  "GM_XXHASH_LIBRARY", "GM_HWLOC_LIBRARY",
+                                      "GM_LZ4_LIBRARY",   "GM_HIREDIS_LIBRARY"};
   for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
     if (strcmp(variable, tools[i]) == 0) return true;
   }

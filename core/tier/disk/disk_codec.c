@@ -1,29 +1,53 @@
 #include "core/tier/disk/disk_codec.h"
 
-#include "core/base/alloc.h"
-#include "core/base/zstd.h"
+#include <stddef.h>
 
-#ifdef GM_HAVE_LZ4
-#include <lz4.h>
-#endif
+#include "core/base/alloc.h"
+#include "core/base/optional.h"
+#include "core/base/zstd.h"
 
 /* zstd's own default is 3. A tier is written while somebody waits for memory, so it takes the fastest level. */
 enum { CODEC_ZSTD_LEVEL = 1 };
 
+/* The calls that gm makes, as in lz4.h. */
+typedef struct codec_lz4 {
+  int (*state_bytes)(void);
+  int (*pack)(void *state, const char *from, char *to, int bytes, int capacity, int acceleration);
+  int (*unpack)(const char *from, char *to, int packed, int capacity);
+} codec_lz4;
+
 #ifdef GM_HAVE_LZ4
+static codec_lz4 codec_lz4_calls;
+static void codec_lz4_load(void);
+static const gm__symbol codec_lz4_symbols[] = {{"LZ4_sizeofState", offsetof(codec_lz4, state_bytes), true},
+                                               {"LZ4_compress_fast_extState", offsetof(codec_lz4, pack), true},
+                                               {"LZ4_decompress_safe", offsetof(codec_lz4, unpack), true}};
+static gm__optional codec_lz4_library = GM__OPTIONAL("lz4", "liblz4.so.1", "GM_LZ4_LIBRARY", "install liblz4",
+                                                     codec_lz4_symbols, &codec_lz4_calls, codec_lz4_load);
+
+static void codec_lz4_load(void) { gm__optional_load(&codec_lz4_library); }
+
+/* NULL: it is missing. */
+static const codec_lz4 *codec_lz4_open(void) { return gm__optional_open(&codec_lz4_library, NULL); }
+#else
+static const codec_lz4 *codec_lz4_open(void) { return NULL; }
+#endif
+
 /* LZ4's own function has this state on the stack, which may be small. */
-static int codec_pack_lz4(const void *from, uint32_t bytes, void *to) {
-  const size_t size = (size_t)LZ4_sizeofState();
-  void *state = gm__alloc(NULL, size);
-  const int packed = state ? LZ4_compress_fast_extState(state, from, to, (int)bytes, (int)bytes - 1, 1) : 0;
+static uint32_t codec_pack_lz4(const void *from, uint32_t bytes, void *to) {
+  const codec_lz4 *lz4 = codec_lz4_open();
+  const size_t size = lz4 ? (size_t)lz4->state_bytes() : 0;
+  void *state = size ? gm__alloc(NULL, size) : NULL;
+  const int packed = state ? lz4->pack(state, from, to, (int)bytes, (int)bytes - 1, 1) : 0;
   if (state) gm__release(NULL, state, size);
-  return packed;
+  return packed > 0 ? (uint32_t)packed : 0;
 }
 
-enum { CODEC_LZ4 = true };
-#else
-enum { CODEC_LZ4 = false };
-#endif
+static bool codec_unpack_lz4(const void *from, uint32_t packed, void *to, uint32_t bytes) {
+  const codec_lz4 *lz4 = codec_lz4_open();
+  return lz4 && lz4->unpack(from, to, (int)packed, (int)bytes) == (int)bytes;
+}
+
 /* A context for each chunk, as zstd's own plain calls have it. */
 #ifdef GM_HAVE_ZSTD
 static const gm__zstd *codec_zstd(void) { return gm__zstd_open(NULL); }
@@ -51,7 +75,7 @@ static const gm__zstd *codec_zstd(void) { return NULL; }
 #endif
 
 bool gm__disk_codec_is_there(gm_tier_codec codec) {
-  if (codec == GM_TIER_CODEC_LZ4) return CODEC_LZ4;
+  if (codec == GM_TIER_CODEC_LZ4) return codec_lz4_open() != NULL;
   if (codec == GM_TIER_CODEC_ZSTD) return codec_zstd() != NULL;
   return codec == GM_TIER_CODEC_NONE || codec == GM_TIER_CODEC_AUTO;
 }
@@ -77,12 +101,7 @@ gm_tier_codec gm__disk_codec_choose(gm_tier_codec asked, const void *sample, uin
 
 uint32_t gm__disk_pack(gm_tier_codec codec, const void *from, uint32_t bytes, void *to) {
   if (bytes < 2) return 0;
-#ifdef GM_HAVE_LZ4
-  if (codec == GM_TIER_CODEC_LZ4) {
-    const int packed = codec_pack_lz4(from, bytes, to);
-    return packed > 0 ? (uint32_t)packed : 0;
-  }
-#endif
+  if (codec == GM_TIER_CODEC_LZ4) return codec_pack_lz4(from, bytes, to);
 #ifdef GM_HAVE_ZSTD
   if (codec == GM_TIER_CODEC_ZSTD) return codec_pack_zstd(from, bytes, to);
 #endif
@@ -91,9 +110,7 @@ uint32_t gm__disk_pack(gm_tier_codec codec, const void *from, uint32_t bytes, vo
 }
 
 bool gm__disk_unpack(gm_tier_codec codec, const void *from, uint32_t packed, void *to, uint32_t bytes) {
-#ifdef GM_HAVE_LZ4
-  if (codec == GM_TIER_CODEC_LZ4) return LZ4_decompress_safe(from, to, (int)packed, (int)bytes) == (int)bytes;
-#endif
+  if (codec == GM_TIER_CODEC_LZ4) return codec_unpack_lz4(from, packed, to, bytes);
 #ifdef GM_HAVE_ZSTD
   if (codec == GM_TIER_CODEC_ZSTD) return codec_unpack_zstd(from, packed, to, bytes);
 #endif

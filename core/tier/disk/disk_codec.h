@@ -1,5 +1,4 @@
-/* Packing of a value's chunks. lz4 is there where gm was built with it. zstd is opened at run time,
- * unless gm was built without it. Thread-safe. */
+/* Packing of a value's chunks. lz4 and zstd are opened at run time, unless gm was built without them. Thread-safe. */
 #ifndef GM_CORE_TIER_DISK_CODEC_H
 #define GM_CORE_TIER_DISK_CODEC_H
 

@@ -2,11 +2,9 @@
 
 #include <string.h>
 
-#include <hiredis.h>
-#include <read.h>
-
 #include "core/base/alloc.h"
 #include "core/base/error.h"
+#include "core/tier/remote/hiredis.h"
 
 /* Invariants. An item belongs to its array as soon as it is made; the root belongs to the reader until the answer is
  * whole. An array takes no memory for items that did not come. */
@@ -108,16 +106,19 @@ static gm_status reply_no_memory(gm_error *err) {
 
 gm_status gm__reply_reader_open(gm__reply_reader *reader, const gm_services *services, gm_error *err) {
   *reader = (gm__reply_reader){.services = services};
-  redisReader *own = redisReaderCreateWithFunctions((redisReplyObjectFunctions *)(uintptr_t)&reply_functions);
+  const gm__hiredis *calls = gm__hiredis_open(err);
+  if (!calls) return GM_ERR_NOT_SUPPORTED;
+  redisReader *own = calls->reader_new((redisReplyObjectFunctions *)(uintptr_t)&reply_functions);
   if (!own) return reply_no_memory(err);
   own->maxbuf = 0; /* else hiredis 0.14 asserts that it gets memory for a smaller buffer */
   own->privdata = reader;
+  reader->calls = calls;
   reader->own = own;
   return GM_OK;
 }
 
 void gm__reply_reader_close(gm__reply_reader *reader) {
-  redisReaderFree(reader->own);
+  if (reader->own) reader->calls->reader_free(reader->own);
   gm__reply_free(reader->services, reader->root);
   *reader = (gm__reply_reader){.services = reader->services};
 }
@@ -129,7 +130,7 @@ static gm_status reply_too_large(gm_error *err) {
 gm_status gm__reply_reader_feed(gm__reply_reader *reader, const void *bytes, size_t count, gm_error *err) {
   reader->fed += count;
   if (reader->fed > REPLY_BYTES_MOST) return reply_too_large(err);
-  if (redisReaderFeed(reader->own, bytes, count) == REDIS_OK) return GM_OK;
+  if (reader->calls->reader_feed(reader->own, bytes, count) == REDIS_OK) return GM_OK;
   return reply_no_memory(err);
 }
 
@@ -137,7 +138,7 @@ gm_status gm__reply_reader_next(gm__reply_reader *reader, gm__reply **out, gm_er
   redisReader *own = reader->own;
   void *whole = NULL;
   *out = NULL;
-  if (redisReaderGetReply(own, &whole) != REDIS_OK) {
+  if (reader->calls->reader_next(own, &whole) != REDIS_OK) {
     if (reader->too_large) return reply_too_large(err);
     if (reader->no_memory || own->err == REDIS_ERR_OOM) return reply_no_memory(err);
     return gm__fail(err, GM_ERR_FORMAT, 0, "redisReaderGetReply", "the server's answer is none: %.100s", own->errstr);

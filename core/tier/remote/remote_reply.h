@@ -35,13 +35,15 @@ typedef struct gm__reply {
 
 typedef struct gm__reply_reader {
   const gm_services *services; /* borrowed */
-  void *own;                   /* of hiredis; NULL: not open */
-  uint64_t fed, items;         /* since the last answer */
-  gm__reply *root;             /* of the answer that is not whole */
+  const struct gm__hiredis *calls;
+  void *own;           /* of hiredis; NULL: not open */
+  uint64_t fed, items; /* since the last answer */
+  gm__reply *root;     /* of the answer that is not whole */
   bool too_large, no_memory;
 } gm__reply_reader;
 
-/* Opens a reader, which may not move while it is open. OUT_OF_HOST_MEMORY. */
+/* Opens a reader, which may not move while it is open. NOT_SUPPORTED: hiredis is missing. OUT_OF_HOST_MEMORY.
+ */
 gm_status gm__reply_reader_open(gm__reply_reader *reader, const gm_services *services, gm_error *err);
 void gm__reply_reader_close(gm__reply_reader *reader);
 

@@ -3,6 +3,7 @@
 #include "core/base/alloc.h"
 #include "core/base/descriptor.h"
 #include "core/base/error.h"
+#include "core/tier/remote/hiredis.h"
 #include "core/tier/remote/remote_map.h"
 #include "core/tier/remote/remote_node.h"
 #include "core/tier/remote/remote_run.h"
@@ -104,6 +105,7 @@ static gm_status remote_open(gm_context *ctx, const char *where, const gm_tier_p
   gm__mutex_init(&tier->lock, GM__RANK_LEAF);
   gm__cond_init(&tier->turn);
   gm_status status = gm__remote_where_read(where, &tier->where, err);
+  if (!status && !gm__hiredis_open(err)) status = GM_ERR_NOT_SUPPORTED;
   if (!status) status = remote_begin(tier, params, err);
   if (status)
     remote_close(tier);

@@ -1,4 +1,4 @@
-/* A disk tier where libzstd cannot be opened. */
+/* A disk tier where libzstd and liblz4 cannot be opened. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,15 @@ static void a_missing_libzstd_is_told(void **state) {
   assert_non_null(strstr(err.message, "gm has no zstd"));
 }
 
-/* Nobody needs it who did not ask for it by name. */
+static void a_missing_liblz4_is_told(void **state) {
+  gm_error err = {.status = GM_OK};
+  (void)state;
+  setenv("GM_LZ4_LIBRARY", "/nowhere/liblz4.so.1", 1);
+  assert_int_equal(open_tier(GM_TIER_CODEC_LZ4, &err), GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(err.message, "gm has no lz4"));
+}
+
+/* Nobody needs them who did not ask for it by name. */
 static void other_codecs_do_without(void **state) {
   (void)state;
   assert_int_equal(open_tier(GM_TIER_CODEC_AUTO, NULL), GM_OK);
@@ -40,6 +48,7 @@ static void other_codecs_do_without(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_missing_libzstd_is_told),
+                                     cmocka_unit_test(a_missing_liblz4_is_told),
                                      cmocka_unit_test(other_codecs_do_without)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

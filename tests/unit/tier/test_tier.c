@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "gm/tier.h"
+#include "support/child_part.h"
 #include "support/fail_each.h"
 #include "support/tier_suite.h"
 
@@ -237,6 +238,26 @@ static void test_wrong_arguments_are_refused(void **state) {
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }
 
+static void open_remote_without_hiredis(temp_folder *root) {
+  gm_error err = {.status = GM_OK};
+  gm_tier *tier = NULL;
+  gm_context *ctx = open_context(NULL);
+  (void)root;
+  setenv("GM_HIREDIS_LIBRARY", "/nowhere/libhiredis.so", 1);
+  if (gm_tier_open(ctx, "remote", "redis://127.0.0.1:1", NULL, &tier, &err) != GM_ERR_NOT_SUPPORTED) _exit(1);
+  if (tier || !strstr(err.message, "/nowhere/libhiredis.so")) _exit(2);
+  if (gm_context_destroy(ctx, NULL)) _exit(3);
+}
+
+static void test_a_missing_hiredis_is_told(void **state) {
+  (void)state;
+#ifdef GM_HAVE_HIREDIS
+  in_child(open_remote_without_hiredis, NULL);
+#else
+  (void)open_remote_without_hiredis;
+#endif
+}
+
 static void test_a_build_without_hiredis_says_so(void **state) {
   (void)state;
   gm_context *ctx = open_context(NULL);
@@ -337,6 +358,7 @@ int main(void) {
       cmocka_unit_test(test_wrong_tables_are_refused),
       cmocka_unit_test(test_wrong_arguments_are_refused),
       cmocka_unit_test(test_a_build_without_hiredis_says_so),
+      cmocka_unit_test(test_a_missing_hiredis_is_told),
       cmocka_unit_test(test_host_memory_that_is_missing_loses_nothing),
       cmocka_unit_test(test_threads_share_a_tier),
       cmocka_unit_test(test_a_forked_child_only_closes),
