@@ -128,28 +128,46 @@ static void test_native_structs(void **state) {
   assert_int_equal(gm__native_check(NULL, sizeof to, GM_API_CUDA, "test", "native", &err), GM_ERR_INVALID_ARGUMENT);
 }
 
-/* What a later version may give a name must be 0 today. */
-static void test_reserves_are_checked(void **state) {
+#define SET ((void (*)(void))gm__sized_out)
+
+/* What a later version may give a name must be 0 today: each entry of it. */
+static void test_reserves_of_services(void **state) {
   (void)state;
-  gm_services services = {.reserved = {NULL, (void (*)(void))gm__sized_out}};
-  const gm_context_params params = {.struct_size = sizeof params, .services = &services, .ignore_environment = true};
-  gm_context *ctx = NULL;
-  gm_error err;
-  assert_int_equal(gm_context_create(&params, &ctx, &err), GM_ERR_INVALID_ARGUMENT);
-  assert_non_null(strstr(err.message, "reserved"));
-  const gm_fit_layer layers[2] = {{.weight_bytes = 1}, {.weight_bytes = 1, .reserved = {0, 1}}};
-  const gm_fit_request request = {
-      .struct_size = sizeof request, .layers = layers, .layer_count = 2, .host_free_bytes = GM_UNKNOWN_BYTES};
-  gm_fit_plan plan = {.struct_size = sizeof plan};
-  assert_int_equal(gm_place_layers(NULL, &request, NULL, &plan, &err), GM_ERR_INVALID_ARGUMENT);
-  assert_non_null(strstr(err.message, "layer 1"));
+  for (int i = 0; i < 2; i++) {
+    gm_services services = {.log = NULL};
+    const gm_context_params params = {.struct_size = sizeof params, .services = &services, .ignore_environment = true};
+    gm_context *ctx = NULL;
+    gm_error err;
+    services.reserved[i] = SET;
+    assert_int_equal(gm_context_create(&params, &ctx, &err), GM_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "reserved"));
+  }
+}
+
+static void test_reserves_of_layers_and_devices(void **state) {
+  (void)state;
+  for (int i = 0; i < 4; i++) {
+    gm_fit_layer layers[2] = {{.weight_bytes = 1}, {.weight_bytes = 1}};
+    gm_fit_device devices[2] = {{.free_bytes = 9}, {.free_bytes = 9}};
+    const gm_fit_request request = {.struct_size = sizeof request,
+                                    .layers = layers,
+                                    .layer_count = 2,
+                                    .devices = devices,
+                                    .device_count = 2,
+                                    .host_free_bytes = GM_UNKNOWN_BYTES};
+    gm_fit_plan plan = {.struct_size = sizeof plan};
+    gm_error err;
+    assert_int_equal(gm_place_layers(NULL, &request, NULL, &plan, &err), GM_OK);
+    (i < 2 ? layers[1].reserved : devices[1].reserved)[i % 2] = 1;
+    assert_int_equal(gm_place_layers(NULL, &request, NULL, &plan, &err), GM_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, i < 2 ? "layer 1" : "device 1"));
+  }
 }
 
 static void test_reserves_of_pools_and_requests(void **state) {
   (void)state;
   const gm_context_params params = {.struct_size = sizeof params, .ignore_environment = true};
-  const gm_upstream upstream = {.reserved = {(void (*)(void))gm__sized_out}};
-  const gm_pool_params above = {.struct_size = sizeof above, .upstream = &upstream};
+  const gm_upstream upstreams[] = {{.reserved = {SET, NULL}}, {.reserved = {NULL, SET}}};
   const gm_request request = {.bytes = 64, .reserved = {1}};
   gm_context *ctx = NULL;
   gm_device *device = NULL;
@@ -158,8 +176,11 @@ static void test_reserves_of_pools_and_requests(void **state) {
   gm_error err;
   assert_int_equal(gm_context_create(&params, &ctx, &err), GM_OK);
   assert_int_equal(gm_device_open_index(ctx, "null", 0, &device, &err), GM_OK);
-  assert_int_equal(gm_pool_create(device, &above, &pool, &err), GM_ERR_INVALID_ARGUMENT);
-  assert_non_null(strstr(err.message, "upstream->reserved"));
+  for (int i = 0; i < 2; i++) {
+    const gm_pool_params above = {.struct_size = sizeof above, .upstream = &upstreams[i]};
+    assert_int_equal(gm_pool_create(device, &above, &pool, &err), GM_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "upstream->reserved"));
+  }
   assert_int_equal(gm_pool_create(device, NULL, &pool, &err), GM_OK);
   assert_int_equal(gm_alloc(pool, &request, &block), GM_ACQUIRE_INVALID); /* the first is never a quick one */
   assert_int_equal(gm_pool_destroy(pool, &err), GM_OK);
@@ -176,7 +197,8 @@ int main(void) {
       cmocka_unit_test(test_nothing_is_written_behind_an_older_caller),
       cmocka_unit_test(test_a_newer_caller_gets_zero_in_what_gm_does_not_know),
       cmocka_unit_test(test_native_structs),
-      cmocka_unit_test(test_reserves_are_checked),
+      cmocka_unit_test(test_reserves_of_services),
+      cmocka_unit_test(test_reserves_of_layers_and_devices),
       cmocka_unit_test(test_reserves_of_pools_and_requests),
       cmocka_unit_test(test_statistics_of_callers_who_forgot_the_size),
   };

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -109,9 +110,13 @@ static void test_holes_are_named(void **state) {
   ops = fake_ops;
   ops.stream_close = NULL;
   assert_refused(&ops, GM_ERR_INVALID_ARGUMENT, "stream_close");
-  ops = fake_ops;
-  ops.reserved[3] = (void (*)(void))fake_fini;
-  assert_refused(&ops, GM_ERR_INVALID_ARGUMENT, "reserved entry 3");
+  for (size_t i = 0; i < sizeof ops.reserved / sizeof *ops.reserved; i++) {
+    char entry[32];
+    snprintf(entry, sizeof entry, "reserved entry %zu", i);
+    ops = fake_ops;
+    ops.reserved[i] = (void (*)(void))fake_fini;
+    assert_refused(&ops, GM_ERR_INVALID_ARGUMENT, entry);
+  }
 }
 
 static void test_what_is_missing_answers_not_supported(void **state) {

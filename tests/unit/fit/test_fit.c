@@ -179,7 +179,21 @@ static void test_failures_come_through(void **state) {
   assert_int_equal(gm_fit_try(&wrong, &setting, NULL, &plan, &err), GM_ERR_INVALID_ARGUMENT);
   bad.kv_choice = CHOICES;
   assert_int_equal(gm_fit_try(&source, &bad, NULL, &plan, &err), GM_ERR_INVALID_ARGUMENT);
-  bad.kv_choice = 0;
+  bad = setting;
+  bad.weight_choice = CHOICES;
+  assert_int_equal(gm_fit_try(&source, &bad, NULL, &plan, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "choices 0 and 3 are not below 3 and 3");
+  wrong = source;
+  wrong.kv_count = wrong.weight_count = 0; /* one choice of each */
+  bad.weight_choice = 1;
+  assert_int_equal(gm_fit_try(&wrong, &bad, NULL, &plan, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_string_equal(err.message, "choices 0 and 1 are not below 0 and 0");
+  for (size_t i = 0; i < sizeof bad.reserved / sizeof *bad.reserved; i++) {
+    bad = setting;
+    bad.reserved[i] = 1;
+    assert_int_equal(gm_fit_try(&source, &bad, NULL, &plan, &err), GM_ERR_INVALID_ARGUMENT);
+  }
+  bad = setting;
   bad.struct_size = 0;
   assert_int_equal(gm_fit_try(&source, &bad, NULL, &plan, &err), GM_ERR_INVALID_ARGUMENT);
   assert_int_equal(gm_fit_advise(&source, &setting, 0, 1, changes, &count, &err), GM_ERR_INVALID_ARGUMENT);

@@ -125,6 +125,11 @@ static void wrong_copies_are_refused_before_the_first_moves(void **state) {
   wrong = copy_inside(100);
   wrong.to = (gm_end){.pool = pool, .block = &there, .offset = 50};
   refuse(wrong, "overlap");
+  for (int i = 0; i < 4; i++) {
+    wrong = copy_up(0, 1);
+    (i < 2 ? &wrong.to : &wrong.from)->reserved[i % 2] = 1;
+    refuse(wrong, i < 2 ? "`to.reserved` is not 0" : "`from.reserved` is not 0");
+  }
   const gm_block gone = take(64);
   assert_int_equal(gm_free(pool, &gone, NULL), GM_OK);
   wrong = copy_up(0, 1);
