@@ -162,6 +162,35 @@ static void test_no_index_and_too_little_room(void **state) {
   assert_int_equal(gm_estimate_pipeline(NULL, folder.path, &wide, out, 3, &count, &err), GM_ERR_INVALID_ARGUMENT);
 }
 
+/* Asks for the folder by a path of so many bytes: slashes lead nowhere. */
+static gm_status ask_at_length(size_t bytes, gm_error *err) {
+  gm_component out[GM_COMPONENTS_MAX];
+  uint32_t count = 0;
+  char path[5000];
+  const size_t length = (size_t)snprintf(path, sizeof path, "%s", folder.path);
+  memset(path + length, '/', bytes - length);
+  path[bytes] = 0;
+  *err = (gm_error){.status = GM_OK};
+  return gm_estimate_pipeline(NULL, path, NULL, out, GM_COMPONENTS_MAX, &count, err);
+}
+
+/* The longest path of a system has 4095 bytes, with the name of the file or folder. */
+static void test_the_longest_path(void **state) {
+  (void)state;
+  const size_t to_index = 4095 - strlen("/model_index.json"), to_name = 4095 - strlen("/transformer_of_great_size");
+  gm_error err;
+  make_whole();
+  assert_int_equal(ask_at_length(to_index, &err), GM_ERR_IO); /* the names of files in folders are longer */
+  assert_non_null(strstr(err.message, "component text_encoder: "));
+  assert_int_equal(ask_at_length(to_index + 1, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "more than 4096 bytes"));
+  put("model_index.json", "{\"transformer_of_great_size\": [\"d\", \"A\"]}");
+  assert_int_equal(ask_at_length(to_name, &err), GM_ERR_NOT_FOUND); /* there is no such folder */
+  assert_non_null(strstr(err.message, "component transformer_of_great_size: "));
+  assert_int_equal(ask_at_length(to_name + 1, &err), GM_ERR_INVALID_ARGUMENT);
+  assert_non_null(strstr(err.message, "more than 4096 bytes"));
+}
+
 static gm_status attempt(const gm_services *services) {
   gm_component out[4];
   uint32_t count = 0;
@@ -177,9 +206,9 @@ static void test_every_request_for_memory_may_fail(void **state) {
 int main(void) {
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
   const struct CMUnitTest tests[] = {
-      IN_A_FOLDER(test_every_component_counts),           IN_A_FOLDER(test_a_strange_component_is_unknown),
-      IN_A_FOLDER(test_a_missing_part_is_named),          IN_A_FOLDER(test_a_broken_part_is_named),
-      IN_A_FOLDER(test_bad_indices_are_refused),          IN_A_FOLDER(test_no_index_and_too_little_room),
-      IN_A_FOLDER(test_every_request_for_memory_may_fail)};
+      IN_A_FOLDER(test_every_component_counts),  IN_A_FOLDER(test_a_strange_component_is_unknown),
+      IN_A_FOLDER(test_a_missing_part_is_named), IN_A_FOLDER(test_a_broken_part_is_named),
+      IN_A_FOLDER(test_bad_indices_are_refused), IN_A_FOLDER(test_no_index_and_too_little_room),
+      IN_A_FOLDER(test_the_longest_path),        IN_A_FOLDER(test_every_request_for_memory_may_fail)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
