@@ -180,6 +180,33 @@ static void test_a_pool_that_is_nearly_full_takes_more(void **state) {
   pool_bench_close(&bench);
 }
 
+/* A handle takes 24 MiB at most, and less where there is little room: on the device, up to a cap, or up to a limit. */
+static void test_handles_follow_the_room(void **state) {
+  (void)state;
+  static const struct {
+    const char *spec;
+    uint64_t max_bytes;
+    double fraction;
+    uint64_t handles; /* of a block of 64 MiB */
+  } cases[] = {{"null:capacity=80G", 0, 1, 3},
+               {"null:capacity=256M", 0, 1, 32},
+               {"null:capacity=80G", 256 * MIB, 1, 32},
+               {"null:capacity=1G", 0, 0.25, 32}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const gm_pool_params params = {.struct_size = sizeof params,
+                                   .max_bytes = cases[i].max_bytes,
+                                   .memory_fraction = cases[i].fraction,
+                                   .min_free_bytes = GM_NO_BYTES};
+    pool_bench bench;
+    pool_bench_open(&bench, "null", cases[i].spec, &params);
+    const gm_block block = take(&bench, 64 * MIB, NULL, GM_ACQUIRE_FRESH);
+    assert_int_equal(pool_bench_stats(&bench).driver_allocs, cases[i].handles);
+    give(&bench, &block, NULL);
+    check_trim_to_nothing(&bench);
+    pool_bench_close(&bench);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_figure_is_that_of_a_full_walk),
@@ -187,6 +214,7 @@ int main(void) {
       cmocka_unit_test(test_only_what_is_missing_is_taken),
       cmocka_unit_test(test_a_spare_handle_is_no_loss),
       cmocka_unit_test(test_a_pool_that_is_nearly_full_takes_more),
+      cmocka_unit_test(test_handles_follow_the_room),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
