@@ -46,8 +46,8 @@ void gm__free_chunk_flush_one(gm__arena *arena, gm__stream_cache *cache, gm__qui
 
 /* ---- free_streams.c: what streams still use ---- */
 
-/* Asks the engine's points, with which blocks were freed, which streams are done. It looks at all chunks, if there was
- * such a free. */
+/* Asks the engine's points with which free blocks wait. It looks at free chunks, if there is such a point, and leaves
+ * the lock after each piece. */
 void gm__free_chunks_settle_given(gm__arena *arena);
 
 /* Joins the free chunks of the slot's stream with idle neighbours. Those wait for the stream, too, from then on. It

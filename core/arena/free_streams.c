@@ -4,7 +4,6 @@
 #include "core/arena/settle.h"
 #include "core/arena/walk.h"
 #include "core/base/saturate.h"
-#include "core/order/order_told.h"
 
 /* Free chunks and their streams: which of them are done, and what becomes of a stream's free chunks when it closes. */
 
@@ -28,22 +27,8 @@ static uint32_t free_stream_lift(gm__arena *arena, gm__stream_cache *cache, gm__
   return chain;
 }
 
-/* The streams that a chunk with memory names, whatever its state. */
-static uint64_t free_stream_named(const gm__arena *arena) {
-  uint64_t named = 0;
-  for (uint32_t number = 1; number < gm__chunks_count(&arena->chunks); number++) {
-    if (gm__chunk_is(gm__arena_chunk(arena, number)) < GM__CHUNK_FREE) continue;
-    const gm__last_use use = gm__arena_last_use(arena, number);
-    named |= use.streams | use.users;
-  }
-  return named;
-}
-
 void gm__free_chunks_settle_given(gm__arena *arena) {
-  if (!arena->order.given) return;
-  gm__free_chunks_flush(arena);
-  gm__settle_all(arena);
-  gm__order_note_named(&arena->order, free_stream_named(arena));
+  if (arena->order.given) gm__settle_all(arena);
 }
 
 /* True when the stream cache has at most a piece of free chunks. */

@@ -1,6 +1,5 @@
 #include "core/bucket/dedicated.h"
 
-#include "core/order/order_told.h"
 #include "core/provider/walk.h"
 
 /* How allocations come into the buckets and leave them. Invariants: a pooled allocation that is idle has no last use
@@ -76,13 +75,10 @@ void gm__dedicated_settle_bucket(gm__dedicated *dedicated, const gm__bucket *buc
 
 void gm__dedicated_settle_given(gm__dedicated *dedicated) {
   uint32_t cursor = 0;
-  uint64_t named = 0;
-  if (!dedicated->order.given) return;
-  for (gm__allocation *allocation; (allocation = gm__allocation_next(&dedicated->provider->allocations, &cursor));) {
+  gm__allocation *allocation;
+  while (dedicated->order.given && (allocation = gm__provider_walk(dedicated->provider, &cursor))) {
     if (allocation->state == GM__ALLOCATION_POOLED) gm__dedicated_settle(dedicated, allocation);
-    named |= allocation->cold.use.streams | allocation->cold.use.users;
   }
-  gm__order_note_named(&dedicated->order, named);
 }
 
 /* False: another thread has taken the allocation, and may be outside the lock with the stream. */

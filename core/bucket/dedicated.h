@@ -98,8 +98,8 @@ bool gm__dedicated_settle(gm__dedicated *dedicated, gm__allocation *allocation);
  * is not done, and at GM__DEDICATED_LOOKS of those that several streams may use. */
 void gm__dedicated_settle_bucket(gm__dedicated *dedicated, const gm__bucket *bucket);
 
-/* Asks the engine's points, with which blocks were freed, which streams are done. It looks at all allocations, if there
- * was such a free. */
+/* Asks the engine's points with which free blocks wait. It looks at allocations until there is no such point, and
+ * leaves the lock after each piece. */
 void gm__dedicated_settle_given(gm__dedicated *dedicated);
 
 /* Notes that an allocation which is not pooled has a last use. A stream that closes must find it. */

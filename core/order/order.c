@@ -73,8 +73,30 @@ static bool order_passed(const gm__order *order, const gm_backend_point *point) 
   return status == GM_ERR_DEVICE_LOST || (status == GM_OK && done);
 }
 
+static void order_count_given(gm__order *order, int number, bool more) {
+  const uint32_t count = order->slots[number].given += more ? 1 : UINT32_MAX; /* one less */
+  order->given = (order->given & ~gm__order_bit(number)) | (count ? gm__order_bit(number) : 0);
+}
+
+static void order_keep_given(gm__order *order, gm__last_use *use, int slot) {
+  use->given = GM__FREED_KEPT;
+  use->streams |= gm__order_bit(slot);
+  order->slots[slot].last_given = use->freed_at;
+  order_count_given(order, slot, true);
+}
+
+/* Memory that still names the stream was freed in its order then. Parts that were cut off it were freed at that time,
+ * too, so they need no count of their own. */
+static void order_lose_given(gm__order *order, const gm__last_use *use) {
+  gm__order_slot *slot = &order->slots[use->point_slot];
+  const bool named = use->streams & gm__order_bit(use->point_slot);
+  order_count_given(order, use->point_slot, false);
+  if (named && slot->last_free < use->freed_at) slot->last_free = use->freed_at;
+}
+
 void gm__order_drop_point(gm__order *order, gm__last_use *use) {
   if (!use->has_point) return;
+  if (use->given == GM__FREED_KEPT) order_lose_given(order, use);
   gm__order_release(order, &use->point);
   use->has_point = false;
   use->given = GM__FREED_NOT;
@@ -90,17 +112,14 @@ void gm__order_note_free(gm__order *order, gm__last_use *use, int slot) {
   const bool crowded = (use->users & order_crowd) != 0;
   use->streams = (gm__order_settle(order, use) | use->users) & ~order->ended;
   use->users = 0;
-  if (order_keeps_point(use, slot)) {
-    use->given = GM__FREED_KEPT;
-    order->given |= gm__order_bit(slot);
-  } else {
-    gm__order_drop_point(order, use);
-  }
+  const bool keeps = order_keeps_point(use, slot);
+  if (!keeps) gm__order_drop_point(order, use);
   use->freed_at = gm__order_now(order);
-  if (slot != GM__ORDER_HOST) use->streams |= gm__order_bit(gm__order_place(slot));
+  if (slot != GM__ORDER_HOST && !keeps) use->streams |= gm__order_bit(gm__order_place(slot));
   for (uint64_t left = use->streams; left; left &= left - 1) {
     order->slots[gm__order_lowest(left)].last_free = use->freed_at;
   }
+  if (keeps) order_keep_given(order, use, slot);
   if (slot >= GM__ORDER_SLOTS) order->crowd.members[slot - GM__ORDER_SLOTS]->last_free = use->freed_at;
   for (uint32_t i = 0; crowded && i < order->crowd.count; i++) { /* which member used the block is not known */
     gm__order_slot *member = order->crowd.members[i];
@@ -405,7 +424,7 @@ bool gm__order_is_unsettled(gm__order *order, const gm_stream *stream) {
   gm__order_slot *slot = gm__order_named(order, stream);
   if (!slot) return false;
   while (order_look_slot(order, slot)) continue;
-  return slot->passed < slot->last_free || slot->passed < slot->last_use;
+  return gm__order_is_behind(slot) || slot->passed < slot->last_use;
 }
 
 void gm__order_clear_slot(const gm__order *order, gm__order_slot *slot, gm_close_mode mode) {

@@ -27,16 +27,16 @@ typedef struct gm__order_told {
 
 typedef struct gm__order_slot {
   gm_stream *stream;
-  uint64_t passed;    /* the stream has no work left on blocks that were freed up to this time */
-  uint64_t last_free; /* the last free that named the stream */
-  uint64_t last_use;  /* the last gm_use_on that named the stream */
-  uint64_t point_at;  /* `point` comes after all work on blocks that were freed up to this time */
+  uint64_t passed;                /* the stream has no work left on blocks that were freed up to this time */
+  uint64_t last_free, last_given; /* the last free that named the stream: in its order, at a point of the engine */
+  uint64_t last_use;              /* the last gm_use_on that named the stream */
+  uint64_t point_at;              /* `point` comes after all work on blocks that were freed up to this time */
   gm_backend_point point;
   uint64_t point_of; /* the engine may give a point of another stream: that stream's id; 0: it is a point of this one */
-  gm__order_told later; /* the newest word of the engine, which comes after `point` */
-  bool has_point;
-  bool asked;    /* a thread outside the lock records or holds the slot's point */
-  uint32_t pins; /* threads outside the lock that use the stream: it must not close */
+  gm__order_told later;  /* the newest word of the engine, which comes after `point` */
+  bool has_point, asked; /* asked: a thread outside the lock records or holds the slot's point */
+  uint32_t pins;         /* threads outside the lock that use the stream: it must not close */
+  uint32_t given;        /* last uses that keep a point of the engine for this stream */
 } gm__order_slot;
 
 /* The crowd: streams without a slot of their own. Memory that was freed on one of them waits for all of them that had
@@ -60,7 +60,7 @@ typedef struct gm__order {
   uint64_t used;       /* bits of the slots that have a stream */
   uint64_t host_freed; /* the last free in the order of the host; nobody reads it */
   uint64_t owed;       /* bits of slots that need a point, because a free looked at them and could not record one */
-  uint64_t given;      /* bits of slots on whose streams blocks were freed at points of the engine */
+  uint64_t given;      /* bits of slots whose `given` is not 0 */
   uint64_t ended;      /* bits of slots whose streams have done all their work and close: no last use names them anew */
   gm__order_slot slots[GM__ORDER_SLOTS];
   gm__crowd crowd;

@@ -55,14 +55,6 @@ void gm__order_forget_points(gm__order *order, const gm_stream *stream) {
   for (uint32_t i = 0; i < order->crowd.count; i++) told_forget(order, order->crowd.members[i], stream->id);
 }
 
-void gm__order_note_named(gm__order *order, uint64_t named) {
-  const uint64_t done = order->given & order->used & ~named;
-  if (!done) return;
-  const uint64_t now = atomic_fetch_add(&order->device->order_clock, 1); /* later frees have a later time */
-  for (uint64_t left = done; left; left &= left - 1) told_advance(&order->slots[gm__order_lowest(left)], now);
-  order->given &= ~done;
-}
-
 void gm__order_give_point(gm__order *order, gm__last_use *use, int slot, const gm_backend_point *point) {
   gm__order_settle(order, use); /* the last word on older work */
   gm__order_drop_point(order, use);

@@ -16,10 +16,6 @@ gm_status gm__order_note_passed(gm__order *order, const gm_stream *stream, uint6
 /* The stream is done and closes: its points have passed, also those that other slots hold. */
 void gm__order_forget_points(gm__order *order, const gm_stream *stream);
 
-/* No memory of the order names other streams than those of `named`, bits of slots. Streams on which the engine's points
- * freed blocks have done their work then, as far as this order knows. */
-void gm__order_note_named(gm__order *order, uint64_t named);
-
 /* The live block is about to be freed on the stream of `slot`. At the point that stream is done with it. The last use
  * owns the point from now on. */
 void gm__order_give_point(gm__order *order, gm__last_use *use, int slot, const gm_backend_point *point);

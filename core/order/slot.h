@@ -9,7 +9,9 @@
 gm__order_slot *gm__order_named(gm__order *order, const gm_stream *stream);
 
 /* True when work of the stream may still use freed memory. */
-static inline bool gm__order_is_behind(const gm__order_slot *slot) { return slot->passed < slot->last_free; }
+static inline bool gm__order_is_behind(const gm__order_slot *slot) {
+  return slot->passed < slot->last_free || (slot->given && slot->passed < slot->last_given);
+}
 
 /* Leaves the lock for a call that may submit to the slot's stream, and takes it again. The stream stays meanwhile. */
 void gm__order_step_from(gm__order *order, gm__order_slot *slot);

@@ -9,15 +9,24 @@
 #include <cmocka.h>
 
 #include "core/arena/free_chunks.h"
+#include "core/arena/walk.h"
 #include "core/device/stream.h"
 #include "core/pool/pool.h"
+#include "core/provider/walk.h"
 #include "gm/stream.h"
 #include "gm/tracker.h"
-#include "support/pool_bench.h"
+#include "support/mute_backend.h"
 
 enum { BLOCKS = 8000, BYTES = 4096, FREED = 100, USED = 10, MORE = 16 };
 
 static size_t forgets, pieces; /* blocks that forget the stream; how often the lock was left */
+
+/* Looks at last uses and at driver allocations, and the most of them inside one lock. */
+typedef struct look_count {
+  size_t all, most, now;
+} look_count;
+
+static look_count looks;
 
 void __real_gm__order_forget_use(gm__order *order, gm__last_use *use, int slot);
 void __wrap_gm__order_forget_use(gm__order *order, gm__last_use *use, int slot);
@@ -30,7 +39,34 @@ void __real_gm__bias_breathe(gm__bias_lock *lock, const void *self);
 void __wrap_gm__bias_breathe(gm__bias_lock *lock, const void *self);
 void __wrap_gm__bias_breathe(gm__bias_lock *lock, const void *self) {
   pieces++;
+  looks.now = 0;
   __real_gm__bias_breathe(lock, self);
+}
+
+static void note_look(void) {
+  looks.all++;
+  if (++looks.now > looks.most) looks.most = looks.now;
+}
+
+gm__last_use __real_gm__arena_last_use(const gm__arena *arena, uint32_t number);
+gm__last_use __wrap_gm__arena_last_use(const gm__arena *arena, uint32_t number);
+gm__last_use __wrap_gm__arena_last_use(const gm__arena *arena, uint32_t number) {
+  note_look();
+  return __real_gm__arena_last_use(arena, number);
+}
+
+gm__allocation *__real_gm__allocation_next(const gm__allocation_table *table, uint32_t *cursor);
+gm__allocation *__wrap_gm__allocation_next(const gm__allocation_table *table, uint32_t *cursor);
+gm__allocation *__wrap_gm__allocation_next(const gm__allocation_table *table, uint32_t *cursor) {
+  note_look();
+  return __real_gm__allocation_next(table, cursor);
+}
+
+void __real_gm__provider_breathe(gm__provider *provider);
+void __wrap_gm__provider_breathe(gm__provider *provider);
+void __wrap_gm__provider_breathe(gm__provider *provider) {
+  looks.now = 0;
+  __real_gm__provider_breathe(provider);
 }
 
 static pool_bench bench;
@@ -143,10 +179,58 @@ static void test_a_block_is_of_no_later_stream(void **state) {
   scene_close();
 }
 
+/* ---- a stream of which gm is told nothing, and whose memory was freed at the engine's points ---- */
+
+/* A second of virtual work, and the point behind it. */
+static gm_point work(gm_stream *stream) {
+  const gm_memory nowhere = {.handle = 1, .bytes = 64};
+  gm_backend_point done;
+  gm_point point;
+  void *device = bench.device->handle;
+  assert_int_equal(gm__null_backend.fill(device, stream->handle, &nowhere, 0, 64, "", 1, &done, NULL), GM_OK);
+  gm__null_backend.point_release(device, &done, GM_CLOSE_NORMAL);
+  pool_bench_ok(gm_stream_record(stream, &point, err));
+  return point;
+}
+
+/* In a pool of buckets each block is a driver allocation. */
+static look_count close_given(gm_strategy strategy, int given) {
+  gm_error why = {.status = GM_OK};
+  mute_open(&bench, GM_STREAM_FIFO, strategy);
+  gm_stream *stream = open_stream();
+  for (int i = 0; i < BLOCKS; i++) take(i, NULL);
+  gm_point point = work(stream);
+  mute(stream, true);
+  for (int i = 0; i < 2 * given; i += 2) {
+    pool_bench_ok(gm_free_at(bench.pool, &blocks[i], &point, err));
+    out[i] = false;
+  }
+  assert_int_equal(gm_stream_close(stream, &why), GM_ERR_BUSY);
+  gm__null_advance(bench.device->handle, UINT64_C(2000000000));
+  memset(&looks, 0, sizeof looks);
+  pool_bench_ok(gm_stream_close(stream, err));
+  const look_count found = looks;
+  printf("  %d blocks freed at a point: %zu looks, %zu inside one lock\n", given, found.all, found.most);
+  gm_point_release(bench.device, &point);
+  for (int i = 0; i < BLOCKS; i++) {
+    if (out[i]) give(i, NULL);
+  }
+  mute_close(&bench);
+  return found;
+}
+
+static void test_a_close_looks_at_what_points_freed(void **state) {
+  (void)state;
+  assert_in_range(close_given(GM_STRATEGY_BEST_FIT, FREED).all, FREED, 8 * FREED);
+  assert_true(close_given(GM_STRATEGY_BEST_FIT, BLOCKS / 2).most <= GM__ARENA_PIECE + MORE);
+  assert_true(close_given(GM_STRATEGY_BUCKET, BLOCKS / 2).most <= GM__PROVIDER_PIECE + MORE);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_close_looks_at_what_the_stream_freed),
       cmocka_unit_test(test_a_block_is_of_no_later_stream),
+      cmocka_unit_test(test_a_close_looks_at_what_points_freed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

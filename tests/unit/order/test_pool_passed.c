@@ -243,6 +243,26 @@ static void test_the_end_after_a_reuse(void **state) {
   }
 }
 
+/* A part of what was freed at a point is out again, and the point tells of it, too. */
+static void test_the_end_after_a_part_is_reused(void **state) {
+  (void)state;
+  passed_scene scene;
+  scene_open(&scene, GM_STRATEGY_BEST_FIT);
+  const gm_block block = take(&scene, scene.a, BYTES, GM_ACQUIRE_FRESH);
+  gm_point point = work(&scene, scene.a);
+  pool_bench_ok(gm_free_at(scene.base.pool, &block, &point, err));
+  gm_point_release(scene.base.device, &point);
+  const gm_block part = take(&scene, scene.a, BYTES / 2, GM_ACQUIRE_OK);
+  assert_int_equal(part.address, block.address);
+  assert_int_equal(gm_stream_close(scene.a, NULL), GM_ERR_BUSY);
+  pass_time(&scene);
+  pool_bench_ok(gm_stream_close(scene.a, err));
+  give(&scene, &part, NULL);
+  assert_false(is_kept(&scene));
+  pool_bench_ok(gm_stream_close(scene.b, err));
+  mute_close(&scene.base);
+}
+
 /* A point tells of its block. What was freed in the stream's order, or is in use there, is not done by that. */
 static void test_the_end_waits_for_what_no_point_tells(void **state) {
   (void)state;
@@ -396,6 +416,7 @@ int main(void) {
                                      cmocka_unit_test(test_a_free_at_a_point),
                                      cmocka_unit_test(test_an_engine_that_frees_only_by_points_ends),
                                      cmocka_unit_test(test_the_end_after_a_reuse),
+                                     cmocka_unit_test(test_the_end_after_a_part_is_reused),
                                      cmocka_unit_test(test_the_end_waits_for_what_no_point_tells),
                                      cmocka_unit_test(test_a_points_free_says_nothing_of_others),
                                      cmocka_unit_test(test_a_point_does_not_settle_older_work),
