@@ -38,7 +38,7 @@ static int order_add(gm__order *order, gm_stream *stream) {
 }
 
 int gm__order_find(const gm__order *order, const gm_stream *stream) {
-  for (uint64_t left = order->used; left; left &= left - 1) {
+  for (uint64_t left = order->used & ~order_crowd; left; left &= left - 1) {
     int slot = gm__order_lowest(left);
     if (order->slots[slot].stream == stream) return slot;
   }

@@ -9,6 +9,7 @@
 
 #include "core/pool/pool.h"
 #include "gm/cleanup.h"
+#include "support/causes.h"
 #include "support/mute_backend.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -125,6 +126,23 @@ static void test_work_of_a_late_stream_is_respected(void **state) {
     gm__null_advance(scene.base.device->handle, 2 * SECOND);
     assert_false(is_kept(&scene));
     assert_int_equal(mute_shape.waits, 0);
+    scene_close(&scene);
+  }
+}
+
+/* The crowd's place has no stream, and neither has the request. */
+static void test_a_refusal_beside_a_crowd_is_explained(void **state) {
+  (void)state;
+  for (int i = 0; i < STRATEGIES; i++) {
+    crowd_scene scene;
+    const gm_request request = {.bytes = BYTES};
+    scene_open(&scene, crowd_strategies[i]);
+    const gm_block block = take(&scene, scene.streams[0], BYTES), small = take(&scene, scene.streams[SLOTS], SMALL);
+    work(&scene, scene.streams[0]);
+    give(&scene, &block, scene.streams[0]);
+    give(&scene, &small, scene.streams[SLOTS]);
+    pool_bench_ok(gm_pool_set_max_bytes(scene.base.pool, pool_bench_stats(&scene.base).reserved_bytes, err));
+    refused_as(scene.base.pool, &request, GM_CAUSE_BUSY_STREAMS, GM_CHANGE_WAIT);
     scene_close(&scene);
   }
 }
@@ -261,6 +279,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_free_waits),
                                      cmocka_unit_test(test_all_memory_is_of_the_host_program),
                                      cmocka_unit_test(test_work_of_a_late_stream_is_respected),
+                                     cmocka_unit_test(test_a_refusal_beside_a_crowd_is_explained),
                                      cmocka_unit_test(test_a_block_used_on_a_late_stream),
                                      cmocka_unit_test(test_a_drain_meets_all_while_others_close),
                                      cmocka_unit_test(test_the_crowd_comes_and_goes),
