@@ -39,6 +39,17 @@ static bool copy_needs_barrier(const gm_copy_item *items, uint32_t first, uint32
   return false;
 }
 
+static void copy_record_all(const gm__vulkan_recording *recording, const gm_copy_item *items, uint32_t count) {
+  uint32_t first = 0; /* the first item after the last barrier */
+  for (uint32_t i = 0; i < count; i++) {
+    if (items[i].bytes && copy_needs_barrier(items, first, i)) {
+      gm__vulkan_command_barrier(recording);
+      first = i;
+    }
+    copy_record(recording, &items[i]);
+  }
+}
+
 gm_status gm__vulkan_op_copy_many(void *user, void *user_stream, const gm_copy_item *items, uint32_t count,
                                   gm_backend_point *out, gm_error *err) {
   gm__vulkan_device *device = user;
@@ -47,16 +58,15 @@ gm_status gm__vulkan_op_copy_many(void *user, void *user_stream, const gm_copy_i
   gm_status status = gm__vulkan_copy_check(stream, "gm_backend_ops.copy_many", err);
   if (!status) status = gm__vulkan_command_begin(device, stream->queue->family, &recording, err);
   if (status) return status;
-  uint32_t first = 0; /* the first item after the last barrier */
-  for (uint32_t i = 0; i < count; i++) {
-    if (items[i].bytes && copy_needs_barrier(items, first, i)) {
-      gm__vulkan_command_barrier(&recording);
-      first = i;
-    }
-    copy_record(&recording, &items[i]);
+  gm__vulkan_kernel_slot *kernel = gm__vulkan_kernel_take(device, stream, items, count);
+  if (kernel) {
+    gm__vulkan_kernel_record(&recording, kernel);
+  } else {
+    copy_record_all(&recording, items, count);
   }
   gm_backend_point point = {0};
   status = gm__vulkan_command_submit(&recording, stream, &point, err);
+  if (kernel) gm__vulkan_kernel_give(kernel, &point);
   return gm__vulkan_copy_finish(device, status, &point, out, err);
 }
 

@@ -4,6 +4,7 @@
 
 #include "backends/vulkan/vulkan_buffer.h"
 #include "backends/vulkan/vulkan_instance.h"
+#include "backends/vulkan/vulkan_kernel.h"
 #include "backends/vulkan/vulkan_sparse.h"
 #include "backends/vulkan/vulkan_staging.h"
 #include "backends/vulkan/vulkan_types.h"
@@ -57,6 +58,7 @@ struct gm__vulkan_device {
   gm__vulkan_host_range *host_ranges; /* REQUIRES: device lock */
   _Atomic uint32_t host_range_count;
   gm__vulkan_staging staging;
+  gm__vulkan_kernels kernels;
   gm__vulkan_sparse sparse;
 };
 

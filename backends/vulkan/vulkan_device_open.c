@@ -201,6 +201,7 @@ static void device_settle(gm__vulkan_device *device) {
 /* Destroy gm's objects on the device, in the reverse order of their making. */
 static void device_clear(gm__vulkan_device *device) {
   device_settle(device);
+  gm__vulkan_kernels_clear(device);
   gm__vulkan_staging_clear(device);
   gm__vulkan_command_clear(device);
   gm__vulkan_timelines_clear(device);
@@ -214,6 +215,7 @@ void gm__vulkan_device_close(void *user, gm_close_mode mode) {
     device_clear(device);
     if (!device->adopted) device_destroy_handle(device);
   }
+  gm__vulkan_kernels_forget(device);
   gm__vulkan_staging_forget(device);
   gm__vulkan_host_forget(device);
   gm__vulkan_command_forget(device);

@@ -167,7 +167,10 @@ static void physical_families(const gm__vulkan_syms *syms, gm__vulkan_physical *
   out->family = out->sparse_family = VULKAN_NO_FAMILY;
   for (uint32_t i = 0; i < out->family_count; i++) {
     if (!families[i].queueCount) continue;
-    if (out->family == VULKAN_NO_FAMILY && (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) out->family = i;
+    if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) {
+      out->compute_families |= 1u << i;
+      if (out->family == VULKAN_NO_FAMILY) out->family = i;
+    }
     if (!(families[i].queueFlags & VK_QUEUE_SPARSE_BINDING_BIT)) continue;
     out->sparse_families |= 1u << i;
     if (out->sparse_family == VULKAN_NO_FAMILY || out->family == i) out->sparse_family = i;

@@ -32,8 +32,9 @@ typedef struct gm__vulkan_physical {
   bool has_luid;
   uint32_t family; /* the first queue family for compute and transfer, or VULKAN_NO_FAMILY */
   uint32_t family_count;
-  uint32_t sparse_families; /* one bit for each family that binds sparse memory */
-  uint32_t sparse_family;   /* `family` if it binds, else the first family that does, or VULKAN_NO_FAMILY */
+  uint32_t compute_families; /* one bit for each family that runs shaders */
+  uint32_t sparse_families;  /* one bit for each family that binds sparse memory */
+  uint32_t sparse_family;    /* `family` if it binds, else the first family that does, or VULKAN_NO_FAMILY */
   VkPhysicalDeviceProperties props;
   VkPhysicalDeviceMemoryProperties memory;
   uint8_t uuid[VK_UUID_SIZE];

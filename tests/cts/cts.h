@@ -186,6 +186,6 @@ bool cts_same(cts *t, const unsigned char *got, const unsigned char *want, uint6
 
 extern const cts_suite cts_info_suite, cts_memory_suite, cts_mapping_suite, cts_stream_suite, cts_copy_suite,
     cts_rect_suite, cts_thread_suite, cts_vmm_suite, cts_lifecycle_suite, cts_adopt_suite, cts_peer_suite,
-    cts_share_suite, cts_point_suite, cts_output_suite;
+    cts_share_suite, cts_point_suite, cts_output_suite, cts_kernel_suite;
 
 #endif

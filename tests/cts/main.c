@@ -30,7 +30,7 @@ static main_skips main_skipped;
 static const cts_suite *const main_suites[] = {
     &cts_info_suite, &cts_memory_suite, &cts_mapping_suite, &cts_stream_suite,    &cts_copy_suite,
     &cts_rect_suite, &cts_thread_suite, &cts_vmm_suite,     &cts_lifecycle_suite, &cts_adopt_suite,
-    &cts_peer_suite, &cts_share_suite,  &cts_point_suite,   &cts_output_suite,
+    &cts_peer_suite, &cts_share_suite,  &cts_point_suite,   &cts_output_suite,    &cts_kernel_suite,
 };
 enum { MAIN_SUITES = sizeof main_suites / sizeof main_suites[0] };
 

@@ -9,7 +9,13 @@
 
 /* ---- copies and fills ---- */
 
-enum { LIAR_WORD_FILL = 1 << 20, LIAR_DMA_MOST = 4 << 20, LIAR_SMALL = 64 << 10, LIAR_RING = 128 };
+enum {
+  LIAR_WORD_FILL = 1 << 20,
+  LIAR_DMA_MOST = 4 << 20,
+  LIAR_SMALL = 64 << 10,
+  LIAR_RING = 128,
+  LIAR_GROUP_BYTES = 64 * 4
+};
 
 /* Large fills are made of words; the bytes after the last whole one are forgotten. */
 gm_status liar_fill_in_words(void *device, void *stream, const gm_memory *dst, uint64_t offset, uint64_t bytes,
@@ -73,6 +79,20 @@ gm_status liar_many_merges(void *device, void *stream, const gm_copy_item *items
 gm_status liar_many_of_256(void *device, void *stream, const gm_copy_item *items, uint32_t count, gm_backend_point *out,
                            gm_error *err) {
   return lazy_ops.copy_many(device, stream, items, count ? (count - 1) % 256 + 1 : 0, out, err);
+}
+
+/* A group of 64 threads takes an item, and a thread only one word of it. */
+gm_status liar_many_one_word_each(void *device, void *stream, const gm_copy_item *items, uint32_t count,
+                                  gm_backend_point *out, gm_error *err) {
+  gm_copy_item *less = calloc(count ? count : 1, sizeof *less);
+  if (!less) return lazy_fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "copy_many", "no host memory");
+  for (uint32_t i = 0; i < count; i++) {
+    less[i] = items[i];
+    if (less[i].bytes % 4 == 0 && less[i].bytes > LIAR_GROUP_BYTES) less[i].bytes = LIAR_GROUP_BYTES;
+  }
+  const gm_status status = lazy_ops.copy_many(device, stream, less, count, out, err);
+  free(less);
+  return status;
 }
 
 /* A kernel does small items, and does not wait for the copies before it. */

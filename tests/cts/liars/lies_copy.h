@@ -20,6 +20,8 @@ gm_status liar_many_merges(void *device, void *stream, const gm_copy_item *items
                            gm_error *err);
 gm_status liar_many_of_256(void *device, void *stream, const gm_copy_item *items, uint32_t count, gm_backend_point *out,
                            gm_error *err);
+gm_status liar_many_one_word_each(void *device, void *stream, const gm_copy_item *items, uint32_t count,
+                                  gm_backend_point *out, gm_error *err);
 gm_status liar_many_overtakes(void *device, void *stream, const gm_copy_item *items, uint32_t count,
                               gm_backend_point *out, gm_error *err);
 gm_status liar_arrives_late(void *device, void *stream, const gm_memory *dst, uint64_t offset, const void *src,
