@@ -71,6 +71,9 @@ GM__INNER gm_status gm__input_file_touch(const gm__input_file *file, const char 
 /* Are these the same file in the same state? Device, inode, size and time of change are compared. */
 GM__INNER bool gm__input_file_same(const gm__input_file *a, const gm__input_file *b);
 
+/* Is the open file `fd` this one, in the same state? */
+bool gm__input_file_is(const gm__input_file *file, int fd);
+
 /* Is `path` a folder? GM_ERR_NOT_FOUND: nothing is there. GM_ERR_IO: the system does not tell. */
 GM__INNER gm_status gm__input_is_folder(const char *path, bool *out, gm_error *err);
 

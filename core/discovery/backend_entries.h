@@ -72,6 +72,7 @@
   X(DEVICE_SYNC, device_sync, (void *a, gm_error *err))                                                                \
   X(VIEW_NATIVE, view_native,                                                                                          \
     (void *a, const gm_memory *b, uint64_t c, uint64_t d, uint64_t e, gm_native_memory *f, gm_error *err))             \
+  X(DEVICE_CALL, device_call, (void *a, gm_status (*b)(void *c, gm_error *d), void *e, gm_error *err))                 \
   X(PEER, peer_info, (void *a, void *b, gm_peer_info *c, gm_error *err))                                               \
   X(PEER, peer_enable, (void *a, void *b, gm_error *err))                                                              \
   X(PEER, peer_disable, (void *a, void *b, gm_close_mode c, gm_error *err))                                            \

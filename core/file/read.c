@@ -62,7 +62,7 @@ static void read_plan_runs(gm__read *read, gm__read_piece *piece) {
 /* Whether a row belongs to the piece that begins with `first` at `at` and reaches to `end` so far. */
 static bool read_joins(const gm__read_row *first, const gm__read_row *row, uint64_t at, uint64_t end, uint64_t limit) {
   const gm__read_range *a = &first->range, *b = &row->range;
-  if (b->file != a->file || b->room != a->room || !b->to != !a->to || b->run) return false;
+  if (b->file != a->file || b->room != a->room || !b->to != !a->to || b->run || a->far || b->far) return false;
   if (b->to && (a->bytes > GM__READ_SMALL || b->bytes > GM__READ_SMALL))
     return false; /* each straight into its place */
   return b->at >= at && b->at < limit && b->at <= end + GM__READ_GAP;
@@ -150,7 +150,9 @@ static void read_count(gm__read *read, const gm__read_run *run) {
   gm__read_figures *figures = &read->figures;
   uint64_t bytes = 0;
   for (uint64_t i = 0; i < run->piece->count; i++) bytes += gm__read_row_part(read->rows, run->piece, i).bytes;
+  bytes -= run->piece->far_bytes;
   figures->reads++;
+  figures->far_bytes += run->piece->far_bytes;
   figures->direct_failures += run->direct_failures;
   if (run->piece->way == GM_WAY_CACHE) figures->cached_bytes += bytes;
   if (run->piece->way == GM_WAY_DIRECT) figures->direct_bytes += bytes;

@@ -44,7 +44,8 @@ struct gm__read_piece {
   uint64_t run_bytes;          /* of the part, where its range has runs; else 0 */
   gm_way way;                  /* by which they came */
   const unsigned char *data;   /* of the byte `at`, or of the runs side by side; NULL: the bytes are in their places */
-  gm__read_memory memory;      /* of the room: the caller's, who gives it back by himself; all zero: none */
+  uint64_t far_front, far_bytes; /* so many bytes, behind the front, are in their place by gm__read_far */
+  gm__read_memory memory;        /* of the room: the caller's, who gives it back by himself; all zero: none */
 };
 
 /* The part of a piece that belongs to one range. */
@@ -55,8 +56,8 @@ typedef struct gm__read_part {
 } gm__read_part;
 
 typedef struct gm__read_figures {
-  uint64_t cached_bytes, direct_bytes, mapped_bytes; /* that were asked for, by the way that they came */
-  uint64_t reads;                                    /* pieces */
+  uint64_t cached_bytes, direct_bytes, mapped_bytes, far_bytes; /* that were asked for, by the way that they came */
+  uint64_t reads;                                               /* pieces */
   uint64_t direct_failures; /* direct reads that failed and were done again through the page cache */
   uint64_t host_bytes;      /* host memory of the read, at most: its own, without that of rooms */
 } gm__read_figures;

@@ -206,16 +206,37 @@ static gm_status run_mapped(gm__read_run *run, gm_error *err) {
   return GM_OK;
 }
 
+/* ---- into far memory ---- */
+
+/* The middle goes straight into its place; head and tail come through the page cache, and lie in the memory as all of
+ * it would. False: nothing was read. */
+static bool run_far(gm__read_run *run, gm_status *out, gm_error *err) {
+  gm__read_piece *piece = run->piece;
+  const gm__read_range *range = &run->rows[piece->first].range;
+  if (!range->far || !piece->memory.host) return false;
+  piece->far_bytes = range->far->read(range->far->user, range, piece->skip, piece->bytes, &piece->far_front);
+  if (!piece->far_bytes) return false;
+  const uint64_t tail = piece->far_front + piece->far_bytes;
+  unsigned char *to = piece->memory.host;
+  piece->way = GM_WAY_CACHE;
+  piece->data = to;
+  *out = run_read_cached(run, piece->at, to, piece->far_front, err);
+  if (*out == GM_OK) *out = run_read_cached(run, piece->at + tail, to + tail, piece->bytes - tail, err);
+  return true;
+}
+
 /* ---- one of them ---- */
 
 static gm_status run_read(gm__read_run *run, gm_error *err) {
   gm__read_piece *piece = run->piece;
   const gm__input_file *direct = NULL;
-  const gm_way way = gm__file_way(piece->file, piece->at, piece->bytes);
+  gm_status status = GM_OK;
   run->failed_at = piece->at;
+  if (run_far(run, &status, err)) return status;
+  const gm_way way = gm__file_way(piece->file, piece->at, piece->bytes);
   if (way == GM_WAY_MAP) return run_mapped(run, err);
   if (way != GM_WAY_DIRECT) return run_cached(run, err);
-  const gm_status status = gm__file_direct(piece->file, &direct, err);
+  status = gm__file_direct(piece->file, &direct, err);
   if (status != GM_OK) return status;
   return direct ? run_direct(run, direct, err) : run_cached(run, err);
 }

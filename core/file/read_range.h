@@ -24,7 +24,17 @@ typedef struct gm__read_room {
   void *user;
 } gm__read_room;
 
-typedef struct gm__read_range {
+/* A way from a file straight into memory that the host does not write: GPUDirect Storage. */
+typedef struct gm__read_range gm__read_range;
+typedef struct gm__read_far {
+  /* Reads the bytes [from, from + bytes) of a range into the memory at its `address`, or the middle of them: *out_front
+   * bytes behind `from`. Returns how many; 0: none, and the piece goes another way. Called by workers, several at a
+   * time, without a lock. */
+  uint64_t (*read)(void *user, const gm__read_range *range, uint64_t from, uint64_t bytes, uint64_t *out_front);
+  void *user;
+} gm__read_far;
+
+struct gm__read_range {
   gm_file *file;
   uint32_t order;            /* of the file: files are read in this order; equal for one file */
   uint64_t at, bytes;        /* 0 bytes: the range is left out, and needs no file */
@@ -32,7 +42,9 @@ typedef struct gm__read_range {
                                 `bytes` is a multiple of `run` then, and ranges of runs are never joined */
   unsigned char *to;         /* host memory; NULL: the bytes stay in memory of `room` */
   const gm__read_room *room; /* ranges of one piece have one room, or none */
-} gm__read_range;
+  const gm__read_far *far;   /* tried first, where there is a room and no runs; never joined. NULL: none */
+  uint64_t address;          /* for `far`: of the first byte */
+};
 
 /* How many bytes of a range a piece of a read has that begins with byte `from` of it. *out_extent is how many bytes of
  * the file these reach over. */

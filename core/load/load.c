@@ -12,7 +12,6 @@
 #include "core/base/sized.h"
 #include "core/load/load_job.h"
 #include "core/model/model_memory.h"
-#include "core/staging/gds.h"
 
 enum { LOAD_CHUNK_DEFAULT = 16 << 20, LOAD_CHUNK_LEAST = GM__INPUT_BLOCK, LOAD_ALONE = 1 << 20 };
 
@@ -33,6 +32,7 @@ static gm_status load_fill(gm__load_job *job, gm_error *err) {
   gm_status status = gm__load_blocks(job, err);
   const bool compares = job->params.verify && !job->resumes; /* what had arrived before was not summed */
   if (status == GM_OK && compares) status = gm__load_sums_make(&job->file_sums, &job->files, err);
+  if (status == GM_OK) gm__load_gds_aim(job);
   return status == GM_OK ? gm__load_read(job, err) : status;
 }
 
@@ -58,7 +58,7 @@ static gm_status load_check_path(gm_load_path path, gm_error *err) {
     case GM_LOAD_PATH_READ:
     case GM_LOAD_PATH_DIRECT:
     case GM_LOAD_PATH_IN_PLACE:
-    case GM_LOAD_PATH_GDS: return GM_OK; /* gm_model_load says why it is not taken */
+    case GM_LOAD_PATH_GDS: return GM_OK;
   }
   return gm__bad_argument(err, load_op, "`params->path` is %d, no gm_load_path", (int)path);
 }
@@ -123,6 +123,7 @@ static gm_status load_open(gm__load_job *job, gm_error *err) {
   if (status == GM_OK) status = gm__load_files_make(&job->files, job->model, load_way(job->params.path), err);
   if (status == GM_OK) status = gm__model_alloc(services, count, sizeof *job->ranges, &ranges, err);
   if (status == GM_OK && job->params.verify) status = gm__model_alloc(services, count, sizeof *job->sums, &sums, err);
+  if (status == GM_OK && job->params.path == GM_LOAD_PATH_GDS) status = gm__load_gds_make(&job->gds, job->model, err);
   const bool maps = job->params.path == GM_LOAD_PATH_IN_PLACE && !job->resumes;
   if (status == GM_OK && maps) status = gm__model_alloc(services, count, sizeof *job->mapped, &mapped, err);
   job->mapped = mapped;
@@ -138,13 +139,14 @@ static uint64_t load_host_bytes(const gm__load_job *job) {
          (job->sums ? count * sizeof *job->sums : 0) + (job->mapped ? count * sizeof *job->mapped : 0) +
          count * sizeof *job->ranges + gm__load_places_host_bytes(job->places) +
          gm__load_files_host_bytes(&job->files) + gm__load_lanes_host_bytes(&job->lanes) +
-         gm__load_sums_host_bytes(&job->file_sums) + job->read_bytes;
+         gm__load_sums_host_bytes(&job->file_sums) + gm__load_gds_host_bytes(&job->gds) + job->read_bytes;
 }
 
 /* Copies that still run end before their blocks and slots go. */
 static void load_close(gm__load_job *job) {
   const gm_services *services = &job->model->services;
   gm__load_lanes_end(&job->lanes);
+  gm__load_gds_end(&job->gds);
   gm__load_sums_end(&job->file_sums);
   gm__load_files_end(&job->files);
   gm__model_release(services, job->mapped, job->model->tensor_count, sizeof *job->mapped);
@@ -160,7 +162,7 @@ static gm_status load_run(gm__load_job *job, gm_error *err) {
   if (status == GM_OK) {
     job->result.peak_host_bytes = load_host_bytes(job);
     job->result.files = gm__load_files_open(&job->files);
-    const char *why = job->unmapped ? job->unmapped : gm__load_files_why(&job->files);
+    const char *why = job->unmapped ? job->unmapped : job->gds.why[0] ? job->gds.why : gm__load_files_why(&job->files);
     snprintf(job->result.why, sizeof job->result.why, "%s", why);
   }
   load_close(job);
@@ -198,13 +200,6 @@ static gm_status load_do(gm__load_job *job, gm_pool *pool, gm_error *err) {
   return load_end(job, status);
 }
 
-/* Which need of that path is missing; for now one always is. */
-static gm_status load_refuse_gds(const gm_model *model, const gm_pool *pool, gm_error *err) {
-  gm_device *device = gm_pool_device(pool);
-  if (!device) return gm__bad_argument(err, load_op, "`pool` was ended");
-  return gm__gds_refuse(device, model->shards[0].path, err);
-}
-
 /* The parameters of a call, in `out`. */
 static gm_status load_take_params(const gm_load_params *params, const gm_load_result *out_result, gm_load_params *out,
                                   gm_error *err) {
@@ -229,7 +224,6 @@ gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_para
   if (!pool) return gm__bad_argument(err, load_op, "`pool` is NULL");
   if (!out) return gm__bad_argument(err, load_op, "`out` is NULL");
   status = load_take_params(params, out_result, &job.params, err);
-  if (status == GM_OK && job.params.path == GM_LOAD_PATH_GDS) status = load_refuse_gds(model, pool, err);
   if (status != GM_OK) return status;
   status = load_do(&job, pool, err);
   if (job.loaded) *out = job.loaded;
@@ -255,9 +249,6 @@ static gm_status load_rest(gm__load_job *job, const gm_load_params *params, cons
                            gm_error *err) {
   gm_status status = load_check_rest(job->loaded, job->model, err);
   if (status == GM_OK) status = load_take_params(params, out_result, &job->params, err);
-  if (status == GM_OK && job->params.path == GM_LOAD_PATH_GDS) {
-    status = gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, load_op, "the path gds goes on with no load");
-  }
   if (status != GM_OK) return status;
   job->places = &job->loaded->places;
   return load_end(job, load_run(job, err));

@@ -4,7 +4,7 @@
 #include "core/manage/explain.h"
 #include "gm/spans.h"
 
-enum { BLOCK_LARGE = 1 << 20, BLOCK_SECTOR = 512 };
+enum { BLOCK_SECTOR = 512 };
 
 /* One tensor's place. */
 typedef struct block_target {
@@ -14,6 +14,7 @@ typedef struct block_target {
   const gm_request *request; /* but for `bytes` */
   gm__read_range range;      /* of the file */
   unsigned char *host;       /* NULL: by a lane */
+  uint64_t address;          /* of the device; 0: there is none, or not one for all */
 } block_target;
 
 static uint64_t block_driver_allocs(gm_pool *pool) {
@@ -29,7 +30,8 @@ static uint32_t block_align(const gm__load_job *job, const block_target *target)
   const gm__read_range *range = &target->range;
   const uint32_t asked = target->request->align;
   uint32_t align = GM__INPUT_BLOCK;
-  if (cached || info->type != GM_DEVICE_TYPE_CPU || range->bytes < BLOCK_LARGE || range->run) return asked;
+  if (job->gds.each && info->api == GM_API_CUDA) return gm__load_gds_align(range, asked);
+  if (cached || info->type != GM_DEVICE_TYPE_CPU || range->bytes < GM__LOAD_LARGE || range->run) return asked;
   while (range->at % align) align /= 2;
   return align >= BLOCK_SECTOR && asked < align ? align : asked;
 }
@@ -62,6 +64,7 @@ static gm_status block_inspect_span(gm__load_job *job, block_target *target, con
   if (!(type.flags & GM_MEMORY_DEVICE_LOCAL)) job->result.fallback_bytes += bytes;
   const bool straight = memory.host && (type.flags & GM_MEMORY_HOST_COHERENT) && !target->request->stream;
   target->host = straight ? (unsigned char *)memory.host + offset : NULL;
+  target->address = memory.address && !memory.host ? memory.address + offset : 0;
   return GM_OK;
 }
 
@@ -76,13 +79,17 @@ static gm_status block_inspect(gm__load_job *job, block_target *target, gm_error
     const uint64_t bytes = last ? target->range.bytes - spans[i].offset : spans[i].bytes;
     status = block_inspect_span(job, target, &spans[i], bytes, err);
   }
-  if (count > 1) target->host = NULL;
+  if (count > 1) {
+    target->host = NULL;
+    target->address = 0;
+  }
   return status;
 }
 
 /* Without its first bytes, which have arrived before. */
 static void block_cut(gm__read_range *range, uint64_t bytes) {
   range->at = gm__read_range_at(range, bytes);
+  if (range->address) range->address += bytes;
   range->bytes -= bytes;
   if (range->to) range->to += bytes;
 }
@@ -101,6 +108,7 @@ static gm_status block_range(gm__load_job *job, const block_target *target, gm_e
   range->order = target->tensor->shard;
   range->to = target->host;
   range->room = lane ? &lane->room : NULL;
+  range->address = target->address;
   block_cut(range, gm__load_block_at(job, target->index, 0));
   return GM_OK;
 }

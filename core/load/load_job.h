@@ -6,10 +6,13 @@
 #include <stdatomic.h>
 
 #include "core/load/load_files.h"
+#include "core/load/load_gds.h"
 #include "core/load/load_lane.h"
 #include "core/load/load_places.h"
 #include "core/load/load_sums.h"
 #include "core/load/loaded_model.h"
+
+enum { GM__LOAD_LARGE = 1 << 20 /* tensors from here on lie in memory as they do in their file, where that helps */ };
 
 typedef struct gm__load_job {
   const gm_model *model;
@@ -18,6 +21,7 @@ typedef struct gm__load_job {
   gm_loaded_model *loaded;
   gm__load_files files;
   gm__load_lanes lanes;
+  gm__load_gds gds;
   /* By tensor. The range of its file that this call reads, with its address where the host writes it straight; 0 bytes:
    * nothing is read. */
   gm__read_range *ranges;

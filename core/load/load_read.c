@@ -24,17 +24,26 @@ static void read_seen(void *user, const gm__read *read, const gm__read_piece *pi
   }
 }
 
-/* One part has arrived. `point`: of the copy out of a slot; NULL: copies wait. */
+/* Copies the bytes [from, until) of a part to their place. */
+static gm_status read_copy(gm__load_job *job, const gm__read_part *part, const unsigned char *data, uint64_t from,
+                           uint64_t until, gm_point *point, gm_error *err) {
+  const gm__load_target target = {.pool = job->loaded->pools[part->range],
+                                  .block = &job->loaded->blocks[part->range],
+                                  .at = gm__load_block_at(job, part->range, part->from + from),
+                                  .bytes = until - from};
+  if (from == until) return GM_OK;
+  return gm__load_lane_write(gm__load_lane_at(job, part->range), &target, data + from, point, err);
+}
+
+/* One part has arrived, and some of it may be in its place. `point`: of the copy out of a slot; NULL: copies wait. */
 static gm_status read_deliver(gm__load_job *job, const gm__read *read, const gm__read_piece *piece, uint64_t index,
                               gm_point *point, gm_error *err) {
   const gm__read_part part = gm__read_part_of(read, piece, index);
-  const gm__load_target target = {.pool = job->loaded->pools[part.range],
-                                  .block = &job->loaded->blocks[part.range],
-                                  .at = gm__load_block_at(job, part.range, part.from),
-                                  .bytes = part.bytes};
+  const uint64_t tail = piece->far_front + piece->far_bytes;
   if (job->ranges[part.range].to) return GM_OK;
-  return gm__load_lane_write(gm__load_lane_at(job, part.range), &target, gm__read_part_data(read, piece, index), point,
-                             err);
+  const unsigned char *data = gm__read_part_data(read, piece, index);
+  const gm_status status = read_copy(job, &part, data, 0, piece->far_front, point, err);
+  return status == GM_OK ? read_copy(job, &part, data, tail, part.bytes, point, err) : status;
 }
 
 /* Whether that was the last part of its tensor. */
@@ -136,10 +145,12 @@ static gm_status read_start(gm__load_job *job, gm__read **out, gm_error *err) {
 static void read_path(gm__load_job *job, const gm__read_figures *figures) {
   gm_load_result *result = &job->result;
   result->direct_bytes = figures->direct_bytes;
+  result->gds_bytes = figures->far_bytes;
   result->path = GM_LOAD_PATH_READ;
   if (job->params.path == GM_LOAD_PATH_MMAP) result->path = GM_LOAD_PATH_MMAP;
   if (figures->direct_bytes > figures->cached_bytes) result->path = GM_LOAD_PATH_DIRECT;
   if (result->mapped_bytes > figures->direct_bytes + figures->cached_bytes) result->path = GM_LOAD_PATH_IN_PLACE;
+  if (figures->far_bytes > figures->direct_bytes + figures->cached_bytes) result->path = GM_LOAD_PATH_GDS;
   job->read_bytes = figures->host_bytes;
 }
 

@@ -8,7 +8,6 @@
 #include "core/base/alloc.h"
 #include "core/base/env.h"
 #include "core/base/error.h"
-#include "core/device/device.h"
 #include "core/discovery/cufile.h"
 
 static const char gds_op[] = "cuFileRead";
@@ -45,20 +44,7 @@ gm_status gm__gds_open(gm_context *ctx, const char *path, gm__gds **out, gm_erro
   return GM_OK;
 }
 
-gm_status gm__gds_refuse(gm_device *device, const char *path, gm_error *err) {
-  static const char op[] = "gds";
-  gm__gds *gds = NULL;
-  const gm_api api = device->info.api;
-  if (api != GM_API_CUDA) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "GPUDirect Storage reads into CUDA devices, this one is of %s",
-                    gm_api_name(api));
-  }
-  const gm_status status = gm__gds_open(device->ctx, path, &gds, err);
-  if (status) return status;
-  gm__gds_close(gds);
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
-                  "%.300s: cuFile can read it, but gm does not load by it yet; use the path direct", path);
-}
+bool gm__gds_is(const gm__gds *gds, const gm__input_file *file) { return gm__input_file_is(file, gds->file.fd); }
 
 void gm__gds_close(gm__gds *gds) {
   if (!gds) return;

@@ -332,18 +332,18 @@ typedef struct gm_backend_ops {
    * INVALID_ARGUMENT: `native` is no stream. */
   gm_status (*stream_name)(void *device, const gm_native_stream *native, gm_stream_name *out, gm_error *err);
 
-  /* 25. Waiting for a device: optional. Waits until all work of the device is done, on all streams, also on the
-   * engine's that gm does not know. A backend needs it where a stream can be gone (24). */
+  /* 25. Waits for all work of a device, on any stream: optional. Needed where a stream can be gone (24). */
   gm_status (*device_sync)(void *device, gm_error *err);
 
-  /* 26. Views as native objects: optional. Fills in `out`, the API's struct, for [offset, offset + bytes) as a native
-   * object of exactly these bytes. `view` is of view_create for that range. With `view` 0 the memory's own object
-   * covers exactly the range, or the range has an address. NOT_SUPPORTED with `view` 0: the range needs a view. */
+  /* 26. Views as native objects: optional. Fills in `out`, the API's struct, for exactly [offset, offset + bytes).
+   * `view` is of view_create for that range, or 0. NOT_SUPPORTED: 0, and neither is the memory just the range nor has
+   * it an address. */
   gm_status (*view_native)(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes, uint64_t view,
                            gm_native_memory *out, gm_error *err);
 
-  /* 27, 28. Files, kernels: reserved, must be NULL. */
-  void (*reserved[5])(void);
+  /* 27. Another library's calls: optional. Runs `call` with the device current in this thread, as cuFile needs it. */
+  gm_status (*device_call)(void *device, gm_status (*call)(void *user, gm_error *err), void *user, gm_error *err);
+  void (*reserved[4])(void); /* 28. Kernels: must be NULL */
   /* End of ABI 0. */
 } gm_backend_ops;
 

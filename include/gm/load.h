@@ -24,8 +24,9 @@ typedef enum gm_load_path {
   /* Past the page cache (O_DIRECT), as READ else. gm reads through the page cache where the file system has no such
    * reads; gm_load_result.why says so. */
   GM_LOAD_PATH_DIRECT = 3,
-  /* From the drive to the device (GPUDirect Storage); comes with a later version. NOT_SUPPORTED says which need is
-   * missing here: a CUDA device, cuFile, its driver, the file system. cuFile is tried in the helper process. */
+  /* From the drive straight into a CUDA device (GPUDirect Storage, by cuFile). It is for whole pages of tensors from
+   * 1 MiB on that lie to a page in memory as in their file. The rest goes as by AUTO. So does all where something is
+   * missing, or after a read that failed; gm_load_result.why says what. The helper process tries cuFile first. */
   GM_LOAD_PATH_GDS = 4,
   /* Nothing is copied: a block is the tensor's part of the file, mapped (backend cpu). Writes into it stay in
    * the process. That is for tensors that begin at multiples of 8 bytes, or of request.align. gm reads others, and
@@ -116,12 +117,13 @@ typedef struct gm_load_result {
   double verify_seconds;    /* time of reading back and comparing; 0 without verify */
   uint64_t left_out;        /* tensors that `place` left out */
   uint64_t direct_bytes;    /* the part of `bytes` that was read past the page cache */
-  char why[192];            /* why files were not read past the page cache though that was wanted; "": nothing to say */
+  char why[192];            /* why some bytes did not go the way that was wanted; "": nothing to say */
   uint64_t summed_bytes;    /* the part of `bytes` that was compared with checksum files */
   uint64_t mapped_bytes;    /* the part of `bytes` that lies in mapped files (GM_LOAD_PATH_IN_PLACE) */
   uint64_t files;           /* of which something was loaded */
   uint64_t summed_files;    /* of these, those that are as their checksum files say, where they were loaded, and in
                                their headers */
+  uint64_t gds_bytes;       /* the part of `bytes` that went straight into a device (GM_LOAD_PATH_GDS) */
 } gm_load_result;
 
 /* The blocks of one load. It needs their pools; the model may be closed before it. Thread-safe, except
@@ -136,9 +138,9 @@ typedef struct gm_loaded_model gm_loaded_model;
  * *out stays as it is. Thread-safe.
  *
  * Errors: INVALID_ARGUMENT: also a slice that the tensor has not. OUT_OF_HOST_MEMORY, and those of gm_explain and
- * gm_block_write. NOT_SUPPORTED: the path; the message has the reason. NOT_FOUND, IO: a file is gone, shrank or changed
- * since gm_model_open. IO also: a tensor that was read back differs, or is not as a checksum file says.
- * FORMAT: a checksum file is damaged, with `verify`. CANCELLED: `progress` returned false. */
+ * gm_block_write. NOT_FOUND, IO: a file is gone, shrank or changed since gm_model_open. IO also: a tensor that was read
+ * back differs, or is not as a checksum file says. FORMAT: a checksum file is damaged, with `verify`. CANCELLED:
+ * `progress` returned false. */
 GM_API gm_status gm_model_load(const gm_model *model, gm_pool *pool, const gm_load_params *params,
                                gm_loaded_model **out, gm_load_result *out_result, gm_error *err);
 

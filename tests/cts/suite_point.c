@@ -211,6 +211,23 @@ static void point_device_sync_means_done(cts *t) {
     point_kinds(t, POINT_DEVICE);
 }
 
+static gm_status point_called(void *user, gm_error *err) {
+  ++*(int *)user;
+  *err = (gm_error){.status = GM_ERR_TIMEOUT, .native_code = 7};
+  return GM_ERR_TIMEOUT;
+}
+
+static void point_device_call_runs_once(cts *t) {
+  int calls = 0;
+  const gm_status status = t->ops->device_call(t->device, point_called, &calls, &t->err);
+  if (status == GM_ERR_NOT_SUPPORTED) {
+    cts_skip(t, "the backend runs no calls of other libraries");
+    return;
+  }
+  CTS_CHECK(t, status == GM_ERR_TIMEOUT && t->err.native_code == 7);
+  CTS_CHECK(t, calls == 1);
+}
+
 static void point_wait_means_done(cts *t) {
   point_kinds(t, POINT_WAIT);
   if (!t->failed) point_kinds(t, POINT_STEPS);
@@ -433,5 +450,6 @@ static const cts_case point_cases[] = {
     {"point.release_spares_others", point_release_spares_others, POINT_NEEDS},
     {"stream.sync_means_done", point_sync_means_done, POINT_NEEDS},
     {"stream.device_sync_means_done", point_device_sync_means_done, POINT_NEEDS},
+    {"device.call_runs_once", point_device_call_runs_once, POINT_NEEDS},
 };
 const cts_suite cts_point_suite = {point_cases, sizeof point_cases / sizeof point_cases[0]};

@@ -96,6 +96,12 @@ static gm_status liar_stream_name(void *device, const gm_native_stream *of, gm_s
 
 static gm_status liar_device_sync(void *device, gm_error *err) { return LIAR_GIVES_NOTHING(device_sync); }
 
+static gm_status liar_device_call(void *device, gm_status (*call)(void *user, gm_error *err), void *user,
+                                  gm_error *err) {
+  const gm_status status = call(user, err);
+  return status == GM_OK ? LIAR_GIVES_NOTHING(device_call) : status;
+}
+
 static gm_backend_point liar_point(void) { return (gm_backend_point){1, ++liar.made}; }
 
 static gm_status liar_point_import(void *device, const gm_native_point *native, gm_backend_point *out, gm_error *err) {

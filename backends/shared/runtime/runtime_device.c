@@ -156,3 +156,13 @@ gm_status gm__runtime_device_native(void *device, gm_native_device *out, gm_erro
   gm__sized_out(out, &native, sizeof native);
   return GM_OK;
 }
+
+gm_status gm__runtime_device_call(void *device, gm_status (*call)(void *user, gm_error *err), void *user,
+                                  gm_error *err) {
+  gm__runtime_scope scope;
+  gm_status status = gm__runtime_enter(device, &scope, err);
+  if (status != GM_OK) return status;
+  status = call(user, err);
+  gm__runtime_leave(device, &scope);
+  return status;
+}

@@ -244,6 +244,13 @@ bool gm__input_file_same(const gm__input_file *a, const gm__input_file *b) {
          a->modified_ns == b->modified_ns;
 }
 
+bool gm__input_file_is(const gm__input_file *file, int fd) {
+  struct stat st;
+  if (fstat(fd, &st) != 0) return false;
+  const gm__input_file other = input_describe(fd, &st);
+  return gm__input_file_same(file, &other);
+}
+
 gm_status gm__input_is_folder(const char *path, bool *out, gm_error *err) {
   struct stat st;
   if (stat(path, &st) != 0) return input_fail(path, "stat", errno, err);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tests/simulated/cuda/sim_call.h"
+#include "tests/simulated/cuda/sim_context.h"
 #include "tests/simulated/cuda/sim_range.h"
 
 static bool memory_may(const sim_range *range, int device) {
@@ -76,4 +77,16 @@ CUresult sim_range_fill(int device, uint64_t to, uint32_t value, unsigned width,
     bytes -= piece;
   }
   return CUDA_SUCCESS;
+}
+
+int simCudaStore(uint64_t to, const void *from, uint64_t bytes);
+
+/* For the simulated cuFile: bytes of the host into a device's memory, past the link. Not 0: no context is current in
+ * this thread, or nothing lies there. */
+__attribute__((visibility("default"))) int simCudaStore(uint64_t to, const void *from, uint64_t bytes) {
+  pthread_mutex_lock(&sim_lock);
+  const CUcontext context = sim_context_current();
+  const int device = context ? context->device : -1;
+  pthread_mutex_unlock(&sim_lock);
+  return device < 0 ? -1 : (int)sim_range_copy(device, to, (uintptr_t)from, bytes);
 }

@@ -7,9 +7,12 @@
  *   short                      a read brings 4097 bytes at most
  *   read=N                     a read answers N: 0, -1 (errno EIO) or minus one of cuFile's errors
  *
- * Device memory is memory of the host. */
+ * Device memory is that of the simulated CUDA driver where the process has loaded it, whose context must be current;
+ * else memory of the host. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +96,22 @@ sim_answer cuFileHandleRegister(void **out, sim_descriptor *of) {
 
 void cuFileHandleDeregister(void *handle) { free(handle); }
 
+/* 0: done. */
+static int sim_store(unsigned char *to, const unsigned char *from, size_t bytes) {
+  const char *name = getenv("GM_CUDA_LIBRARY");
+  void *cuda = name ? dlopen(name, RTLD_NOW | RTLD_NOLOAD) : NULL;
+  int (*store)(uint64_t, const void *, uint64_t) = NULL;
+  if (!cuda) {
+    memcpy(to, from, bytes);
+    return 0;
+  }
+  void *symbol = dlsym(cuda, "simCudaStore");
+  memcpy(&store, &symbol, sizeof store);
+  const int answer = store((uintptr_t)to, from, bytes);
+  dlclose(cuda);
+  return answer;
+}
+
 ssize_t cuFileRead(void *handle, void *base, size_t bytes, off_t at, off_t to) {
   const sim_handle *file = handle;
   const char *told = sim_word("read=");
@@ -109,7 +128,7 @@ ssize_t cuFileRead(void *handle, void *base, size_t bytes, off_t at, off_t to) {
   ssize_t got = pread(file->fd, bounce, room, first);
   got = got > (ssize_t)before ? got - (ssize_t)before : got < 0 ? got : 0;
   if (got > (ssize_t)bytes) got = (ssize_t)bytes;
-  if (got > 0) memcpy((unsigned char *)base + to, bounce + before, (size_t)got);
+  if (got > 0 && sim_store((unsigned char *)base + to, bounce + before, (size_t)got)) got = -5011;
   free(bounce);
   return got;
 }

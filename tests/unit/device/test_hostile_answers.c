@@ -338,11 +338,12 @@ static void play(const liar_lie *lie) {
 
 /* ---- the table ---- */
 
-/* Entries that the core never calls. */
+/* Entries that the core never calls, or for devices of CUDA alone. */
 static bool is_spare_entry(uint32_t entry) {
   switch (entry) {
     case LIAR_commit:
     case LIAR_copy_many:
+    case LIAR_device_call:
     case LIAR_share_export_vmm:
     case LIAR_share_import_vmm: return true;
     default: return false;

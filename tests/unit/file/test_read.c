@@ -272,6 +272,81 @@ static void test_the_page_cache_is_counted_either_way(void **state) {
   }
 }
 
+/* ---- into memory that the host does not write ---- */
+
+enum { FAR_FRONT = 37, FAR_END = 11 };
+
+static struct {
+  uint64_t bytes, calls;
+  bool refuses;
+} far;
+
+/* Brings all but some bytes at both ends of what it is asked for. */
+static uint64_t far_read(void *user, const gm__read_range *range, uint64_t from, uint64_t bytes, uint64_t *out_front) {
+  far.calls++;
+  if (far.refuses || bytes <= FAR_FRONT + FAR_END) return 0;
+  *out_front = FAR_FRONT;
+  const uint64_t middle = bytes - FAR_FRONT - FAR_END;
+  unsigned char *to = (unsigned char *)user + range->address + from + FAR_FRONT;
+  for (uint64_t i = 0; i < middle; i++) to[i] = file_byte(file_of(range->file), range->at + from + FAR_FRONT + i);
+  far.bytes += middle;
+  return middle;
+}
+
+/* The host copies the ends, and all of a piece that nobody brought. */
+static void far_copy(const gm__read *read, const gm__read_piece *piece) {
+  for (uint64_t i = 0; i < piece->count; i++) {
+    const gm__read_part part = gm__read_part_of(read, piece, i);
+    unsigned char *to = f.space + f.ranges[part.range].address + part.from;
+    const unsigned char *data = gm__read_part_data(read, piece, i);
+    for (uint64_t j = 0; j < part.bytes; j++) {
+      if (j < piece->far_front || j >= piece->far_front + piece->far_bytes) to[j] = data[j];
+    }
+  }
+}
+
+static gm__read_figures far_all(gm_way way) {
+  const gm__read_far by = {.read = far_read, .user = f.space};
+  gm__read_piece *piece = NULL;
+  gm__read_figures figures;
+  uint64_t place = 0;
+  open_files(way);
+  no_ranges();
+  for (uint64_t at = 5; at < 200000; at += 40001) {
+    add_range(0, at, at < 100000 ? 40001 : 20, NULL);
+    f.ranges[f.count - 1].address = place;
+    if (f.count % 4) f.ranges[f.count - 1].far = &by;
+    place += 50000;
+  }
+  gm__read *read = start(0);
+  while (gm__read_next(read, GM__NEVER, &piece, NULL) == GM_OK && piece) {
+    far_copy(read, piece);
+    free(piece->memory.host);
+    gm__read_done(read, piece);
+  }
+  gm__read_get_figures(read, &figures);
+  gm__read_end(read);
+  for (uint64_t i = 0; i < f.count; i++) {
+    for (uint64_t j = 0; j < f.ranges[i].bytes; j++)
+      assert_int_equal(f.space[f.ranges[i].address + j], file_byte(0, f.ranges[i].at + j));
+  }
+  return figures;
+}
+
+static void test_the_middle_goes_to_far_memory(void **state) {
+  (void)state;
+  static const gm_way ways[] = {GM_WAY_CACHE, GM_WAY_DIRECT, GM_WAY_AUTO};
+  for (int i = 0; i < 6; i++) {
+    memset(&far, 0, sizeof far);
+    far.refuses = i >= 3;
+    const gm__read_figures figures = far_all(ways[i % 3]);
+    assert_true(far.calls > 3);
+    assert_int_equal(figures.far_bytes, far.bytes);
+    assert_int_equal(figures.far_bytes > 0, i < 3);
+    assert_int_equal(figures.cached_bytes + figures.direct_bytes + figures.far_bytes, 3 * 40001 + 2 * 20);
+  }
+}
+
 /* ---- bounds ---- */
 
 static void test_no_more_pieces_are_under_way_than_allowed(void **state) {
@@ -311,6 +386,7 @@ int main(void) {
       TEST(test_a_range_behind_the_end),
       TEST(test_what_lies_in_the_page_cache_decides),
       TEST(test_the_page_cache_is_counted_either_way),
+      TEST(test_the_middle_goes_to_far_memory),
       TEST(test_no_more_pieces_are_under_way_than_allowed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -274,7 +274,13 @@ static void test_wrong_questions_to_a_loaded_model(void **state) {
 static void test_the_path_gds_says_what_is_missing(void **state) {
   (void)state;
   gm_load_params params = {.struct_size = sizeof params, .path = GM_LOAD_PATH_GDS};
-  check_fails(&params, GM_ERR_NOT_SUPPORTED, "GPUDirect Storage reads into CUDA devices, this one is of ");
+  gm_load_result result = {.struct_size = sizeof result};
+  gm_loaded_model *loaded = NULL;
+  assert_int_equal(gm_model_load(f.model, f.pool, &params, &loaded, &result, NULL), GM_OK);
+  assert_non_null(strstr(result.why, "GPUDirect Storage reads into CUDA devices, this one is of "));
+  assert_int_equal(result.gds_bytes, 0);
+  assert_int_not_equal(result.path, GM_LOAD_PATH_GDS);
+  assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
 }
 
 static void test_a_limit_that_is_too_small(void **state) {

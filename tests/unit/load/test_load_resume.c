@@ -318,8 +318,6 @@ static void test_what_is_no_rest_of_this_model(void **state) {
   assert_int_equal(gm_loaded_model_resume(loaded, f.model, NULL, NULL, &err), GM_ERR_INVALID_ARGUMENT);
   assert_non_null(strstr(err.message, "`loaded` is of another model"));
   assert_string_equal(err.op, "gm_loaded_model_resume");
-  const gm_load_params gds = {.struct_size = sizeof gds, .path = GM_LOAD_PATH_GDS};
-  assert_int_equal(gm_loaded_model_resume(loaded, many, &gds, NULL, &err), GM_ERR_NOT_SUPPORTED);
   assert_int_equal(gm_model_save(many, loaded, temp_folder_join(&f.folder, "n.gguf"), NULL, NULL, &err),
                    GM_ERR_INVALID_ARGUMENT);
   assert_non_null(strstr(err.message, "was not loaded to its end"));

@@ -16,7 +16,6 @@
 #include "core/discovery/cufile.h"
 #include "core/staging/gds.h"
 #include "gm/context.h"
-#include "gm/device.h"
 #include "support/random.h"
 #include "support/temp_folder.h"
 
@@ -272,14 +271,17 @@ static void the_middle_is_what_pages_agree_on(void **state) {
   }
 }
 
-/* A device of another API has no use for cuFile, whatever cuFile says. */
-static void other_devices_are_refused(void **state) {
-  gm_device *cpu;
+static void a_replaced_file_is_seen(void **state) {
+  gm__gds *gds = open_good(NULL);
+  gm__input_file known;
   (void)state;
-  assert_int_equal(gm_device_open_index(ctx, "cpu", 0, &cpu, &err), GM_OK);
-  assert_int_equal(gm__gds_refuse(cpu, path, &err), GM_ERR_NOT_SUPPORTED);
-  assert_non_null(strstr(err.message, "this one is of"));
-  assert_int_equal(gm_device_close(cpu, NULL), GM_OK);
+  assert_int_equal(gm__input_file_open(path, &known, &err), GM_OK);
+  assert_true(gm__gds_is(gds, &known));
+  known.inode++;
+  assert_false(gm__gds_is(gds, &known));
+  gm__input_file_close(&known);
+  assert_false(gm__input_file_is(&known, known.fd)); /* it is closed */
+  close_good(gds);
 }
 
 /* After the first file that opened nobody starts the helper again. */
@@ -312,7 +314,7 @@ int main(void) {
                                      TEST(reads_that_fail_are_told),
                                      TEST(misaligned_reads_are_refused),
                                      TEST(the_middle_is_what_pages_agree_on),
-                                     TEST(other_devices_are_refused),
+                                     TEST(a_replaced_file_is_seen),
                                      TEST(a_good_library_is_tried_once)};
   return cmocka_run_group_tests(tests, begin_all, end_all);
 }

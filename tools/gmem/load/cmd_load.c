@@ -64,7 +64,7 @@ static const struct argp_option load_options[] = {
     {"verify", LOAD_VERIFY, NULL, 0, "Compare everything with the checksum file, or read it back", 0},
     {"check-fit", LOAD_CHECK, NULL, 0, "What was predicted, and what the load took, by part", 0},
     {"tensors", LOAD_TENSORS, "PATTERN", 0, "Load only tensors whose names match, as file names do in a shell", 0},
-    {"path", LOAD_PATH, "PATH", 0, "auto, mmap, read, direct or in-place", 0},
+    {"path", LOAD_PATH, "PATH", 0, "auto, mmap, read, direct, gds or in-place", 0},
     {"record", LOAD_RECORD, "FILE", 0, "Record what the pool does, as a trace (packed: .gz)", 0},
     ARGS_JSON_OPTION,
     {0}};
@@ -203,6 +203,8 @@ static void load_json(json_writer *out, const gm_device_info *info, const gm_loa
   writer_u64(out, "files_unchecked", result->verified ? result->files - result->summed_files : 0);
   writer_u64(out, "fallback_bytes", result->fallback_bytes);
   writer_u64(out, "mapped_bytes", result->mapped_bytes);
+  writer_u64(out, "gds_bytes", result->gds_bytes);
+  writer_text(out, "why", result->why);
   writer_u64(out, "peak_host_bytes", result->peak_host_bytes);
   writer_u64(out, "driver_allocs", result->driver_allocs);
   writer_u64(out, "left_out", result->left_out);
@@ -222,12 +224,20 @@ static void load_text_link(table *rows, const load_link *link) {
              link->totals.overhead * 100);
 }
 
-static void load_text(FILE *file, const char *model, const gm_device_info *info, const gm_load_result *result,
-                      const load_link *link) {
+/* Where a path was asked for, and not all went by it. */
+static void load_text_why(table *rows, const load_arguments *arguments, const gm_load_result *result) {
+  if (arguments->path == GM_LOAD_PATH_AUTO || !result->why[0]) return;
+  table_row(rows);
+  table_cell(rows, "another path");
+  table_cell(rows, "%s", result->why);
+}
+
+static void load_text(FILE *file, const load_arguments *arguments, const gm_device_info *info,
+                      const gm_load_result *result, const load_link *link) {
   table rows = {.rows = 0};
   char rate[16];
   gm_format_bytes((uint64_t)load_rate(result), rate, sizeof rate);
-  fprintf(file, "%s on %s %u (%s)%s\n", model, info->backend, info->index, info->name,
+  fprintf(file, "%s on %s %u (%s)%s\n", arguments->model, info->backend, info->index, info->name,
           info->simulated ? ", simulated" : "");
   table_row(&rows);
   table_cell(&rows, "tensors");
@@ -243,6 +253,7 @@ static void load_text(FILE *file, const char *model, const gm_device_info *info,
   table_row(&rows);
   table_cell(&rows, "loaded in");
   table_cell(&rows, "%.3f s, %s/s, path %s", result->seconds, rate, load_paths[result->path]);
+  load_text_why(&rows, arguments, result);
   load_text_link(&rows, link);
   table_row(&rows);
   table_cell(&rows, "verified");
@@ -287,7 +298,7 @@ static int load_command(output *out, load_arguments *arguments) {
   if (out->json) {
     load_json(&out->writer, &info, &result, &check, &link);
   } else {
-    load_text(out->file, arguments->model, &info, &result, &link);
+    load_text(out->file, arguments, &info, &result, &link);
     if (check.done) load_check_print(out->file, &check);
   }
   return GMEM_DONE;
