@@ -11,6 +11,7 @@
 #include "core/base/mapping.h"
 #include "core/base/saturate.h"
 #include "core/base/thread.h"
+#include "core/file/read_pace.h"
 #include "core/file/read_piece.h"
 
 typedef struct read_slot {
@@ -37,6 +38,7 @@ struct gm__read {
   gm__cond freed, arrived;
   uint64_t row, skip; /* the cursor */
   uint32_t under_way;
+  gm__read_pace pace;
   read_slot *first, **end;
   gm_status status; /* the first failure */
   gm_error failure;
@@ -94,15 +96,22 @@ static bool read_is_over(const gm__read *read) {
   return read->row == read->row_count || read->status != GM_OK || atomic_load(&read->cancelled);
 }
 
-/* A slot with the next piece. NULL: there is none to begin. REQUIRES: read lock */
+/* A slot with the next piece. NULL: there is none to begin, or not now. REQUIRES: read lock */
 static read_slot *read_claim(gm__read *read) {
+  const uint64_t row = read->row, skip = read->skip;
   if (read_is_over(read)) return NULL;
   for (uint32_t i = 0; i < GM__READ_FLIGHT; i++) {
     read_slot *slot = &read->slots[i];
     if (slot->taken) continue;
+    read_plan(read, &slot->piece);
+    if (!gm__read_pace_allows(&read->pace, slot->piece.bytes)) {
+      read->row = row;
+      read->skip = skip;
+      return NULL;
+    }
+    gm__read_pace_claim(&read->pace, slot->piece.bytes);
     slot->taken = true;
     read->under_way++;
-    read_plan(read, &slot->piece);
     return slot;
   }
   return NULL;
@@ -177,6 +186,20 @@ static void read_settle(gm__read *read, read_slot *slot, const gm__read_run *run
   if (read_is_over(read)) gm__cond_broadcast(&read->freed);
 }
 
+/* The disk has the piece. REQUIRES: its memory */
+static gm_status read_at_disk(gm__read *read, gm__read_run *run, gm_error *err) {
+  gm__mutex_lock(&read->lock);
+  const uint64_t began = gm__now_ns();
+  gm__read_pace_begin(&read->pace, began);
+  gm__mutex_unlock(&read->lock);
+  const gm_status status = gm__read_run_piece(run, err);
+  gm__mutex_lock(&read->lock);
+  gm__read_pace_end(&read->pace, run->piece->bytes, began, gm__now_ns());
+  gm__cond_signal(&read->freed);
+  gm__mutex_unlock(&read->lock);
+  return status;
+}
+
 /* REQUIRES: read lock, which is given away meanwhile */
 static void read_work_one(read_worker *worker, read_slot *slot) {
   gm__read *read = worker->read;
@@ -188,12 +211,14 @@ static void read_work_one(read_worker *worker, read_slot *slot) {
                       .failed_at = slot->piece.at};
   gm__mutex_unlock(&read->lock);
   gm_status status = read_take(read, &slot->piece, &err);
-  if (status == GM_OK) status = gm__read_run_piece(&run, &err);
+  const bool taken = status == GM_OK;
+  if (taken) status = read_at_disk(read, &run, &err);
   if (status == GM_OK && read->params.seen) read->params.seen(read->params.user, read, &slot->piece);
   if (status != GM_OK) read_give(read, &slot->piece);
   gm__mutex_lock(&read->lock);
   if (!worker->bounce && run.bounce) read->figures.host_bytes += read->piece_bytes;
   worker->bounce = run.bounce;
+  if (!taken) gm__read_pace_drop(&read->pace, slot->piece.bytes);
   read_settle(read, slot, &run, status, &err);
 }
 

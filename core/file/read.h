@@ -1,6 +1,6 @@
 /* Reads of many ranges of files. They are sorted by file and offset, joined where they are close, and cut into pieces.
- * Several pieces are read at a time, each by the way that gm__file_way says. Pieces come in the order in which they
- * arrive:
+ * Several pieces are read at a time, each by the way that gm__file_way says. At most 40 ms of the measured rate are
+ * under way (core/file/read_pace.h). Pieces come in the order in which they arrive:
  *
  *   gm__read_start(ranges, count, &params, &read, err);
  *   while ((status = gm__read_next(read, GM__NEVER, &piece, err)) == GM_OK && piece) {

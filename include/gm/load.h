@@ -85,8 +85,8 @@ typedef struct gm_load_params {
   gm_request request;   /* for every tensor; `bytes` must be 0; GM_INSERT_WAIT is implied */
   /* Called for each tensor before gm reads the first. Then gm calls it whenever bytes have arrived, in any order of the
    * tensors, and some fifty times a second while none arrive. It runs on the calling thread. gm holds no lock. false
-   * cancels the load; reads that the disk has in hand end first. It must not use blocks of this load, and must not
-   * throw. NULL: none. */
+   * cancels the load; reads that the disk has in hand end first: what it brings in 40 ms, or one. It must not use
+   * blocks of this load, and must not throw. NULL: none. */
   bool (*progress)(void *user, const gm_load_progress *progress);
   void *user; /* of `progress`, `place` and `arrived` */
   /* Chooses where each tensor goes, or leaves it out. *place has the pool of gm_model_load and `request`, and the call

@@ -8,6 +8,15 @@
 
 #include "support/read_scene.h"
 
+uint64_t __real_gm__now_ns(void);
+uint64_t __wrap_gm__now_ns(void);
+
+static bool clock_follows_reads;
+
+uint64_t __wrap_gm__now_ns(void) {
+  return clock_follows_reads ? 1 + UINT64_C(30000000) * (uint64_t)played_reads.reads : __real_gm__now_ns();
+}
+
 /* ---- the plan ---- */
 
 static void test_every_byte_of_any_plan_arrives_once(void **state) {
@@ -370,6 +379,18 @@ static void test_no_more_pieces_are_under_way_than_allowed(void **state) {
   gm__read_end(read);
 }
 
+/* Each piece takes 30 ms of a played clock, so two at a time would be 60. */
+static void test_a_slow_disk_has_one_piece_at_a_time(void **state) {
+  (void)state;
+  open_files(GM_WAY_CACHE);
+  whole_files();
+  clock_follows_reads = true;
+  read_all(8);
+  clock_follows_reads = false;
+  assert_true(played_reads.reads > 20);
+  assert_int_equal(played_reads.most, 1);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -388,6 +409,7 @@ int main(void) {
       TEST(test_the_page_cache_is_counted_either_way),
       TEST(test_the_middle_goes_to_far_memory),
       TEST(test_no_more_pieces_are_under_way_than_allowed),
+      TEST(test_a_slow_disk_has_one_piece_at_a_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
