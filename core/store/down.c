@@ -107,7 +107,6 @@ static gm_status down_copy(gm_store *store, gm__store_entry *entry, gm_error *er
 gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, uint64_t *out_freed, gm_error *err) {
   gm__leftover left = {NULL, NULL};
   gm_status status = down_copy(store, entry, err);
-  *out_freed = 0;
   if (status) return status;
   gm__mutex_lock(&store->watch->lock);
   if (gm__value_is_held(entry->value)) {

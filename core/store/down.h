@@ -5,7 +5,7 @@
 #include "core/store/entry.h"
 
 /* Take the value of a busy entry, which has one, down to host memory, or to a tier. *out_freed is what this freed on
- * the device. BUSY: somebody holds it. */
+ * the device, where it succeeds. BUSY: somebody holds it. */
 gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, uint64_t *out_freed, gm_error *err);
 
 typedef struct gm__down_result {
