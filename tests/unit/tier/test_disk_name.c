@@ -417,6 +417,20 @@ static void test_names_of_any_length(void **state) {
   }
 }
 
+/* The system takes 4095 bytes. Slashes lead nowhere. */
+static void test_paths_of_any_length(void **state) {
+  (void)state;
+  for (size_t length = 4095; length <= 4096; length++) {
+    char path[5000];
+    const size_t before = strlen(first.folder.path), after = strlen("store");
+    memset(path, '/', length);
+    memcpy(path, first.folder.path, before);
+    memcpy(path + length - after, "store", after + 1);
+    assert_int_equal(try_open(&first, path, false), length == 4095 ? GM_OK : GM_ERR_INVALID_ARGUMENT);
+    assert_int_equal(files_in(first.folder.path), 1); /* that of the first */
+  }
+}
+
 /* Somebody gave the file another name, and another process made a tier: the name is that one's. */
 static void test_a_file_that_was_moved_takes_no_name(void **state) {
   (void)state;
@@ -452,6 +466,7 @@ int main(void) {
       NAME_TEST(test_a_link_leads_to_the_tier),
       NAME_TEST(test_a_file_in_the_way_of_a_side_file),
       NAME_TEST(test_names_of_any_length),
+      NAME_TEST(test_paths_of_any_length),
       NAME_TEST(test_a_file_that_was_moved_takes_no_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
