@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "backends/vulkan/vulkan_entries.h"
+#include "backends/vulkan/vulkan_map.h"
 #include "backends/vulkan/vulkan_mem_open.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
@@ -12,7 +13,7 @@
  * when no copy holds it, and its memory goes after the last point that a copy gave. Only coherent types serve: no range
  * is ever flushed. */
 
-enum { HOST_POINTS = 8 };
+enum { HOST_POINTS = 8, HOST_PAGE = 4096 };
 
 struct gm__vulkan_host_range {
   gm__vulkan_host_range *next;
@@ -91,27 +92,104 @@ gm_status gm__vulkan_host_import(gm__vulkan_device *device, void *pointer, uint6
   return gm__error_of(op, status, err);
 }
 
-/* ---- registered ranges ---- */
+/* ---- the driver's memory ---- */
 
-gm_status gm__vulkan_host_register(void *user, void *pointer, uint64_t bytes, gm_error *err) {
-  static const char op[] = "gm_backend_ops.host_register";
-  gm__vulkan_device *device = user;
-  gm__vulkan_host_range *range = gm__alloc(device->services, sizeof *range);
-  uint32_t type;
-  if (!range) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the record of a range");
-  const gm_status status = gm__vulkan_host_import(device, pointer, bytes, op, &range->memory, &type, err);
+/* The host's own cached memory is best for the host, then other cached memory, then any. 0: the host does not see it.
+ */
+static int host_worth(const gm__vulkan_type *type) {
+  if (!(type->flags & GM_MEMORY_HOST_VISIBLE)) return 0;
+  return 1 + (type->flags & GM_MEMORY_HOST_CACHED ? 2 : 0) + (type->flags & GM_MEMORY_DEVICE_LOCAL ? 0 : 1);
+}
+
+static const gm__vulkan_type *host_best(const gm__vulkan_device *device, bool coherent) {
+  const gm__vulkan_type *best = NULL;
+  for (uint32_t i = 0; i < device->type_count; i++) {
+    const gm__vulkan_type *type = &device->types[i];
+    if (coherent && !type->coherent) continue;
+    if (host_worth(type) > (best ? host_worth(best) : 0)) best = type;
+  }
+  return best;
+}
+
+gm_status gm__vulkan_host_make(gm__vulkan_device *device, uint64_t bytes, bool coherent, const char *op,
+                               gm__vulkan_memory **out, unsigned char **out_host, gm_error *err) {
+  gm__vulkan_memory_wish wish = {.type = host_best(device, coherent), .bytes = bytes};
+  gm__vulkan_memory *memory = NULL;
+  if (!wish.type) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the device has no %smemory type that the host sees",
+                    coherent ? "coherent " : "");
+  }
+  gm_status status = gm__vulkan_memory_make(device, &wish, &memory, err);
+  if (status) return status;
+  status = gm__vulkan_host(device, memory, out_host, err);
+  if (status) {
+    gm__vulkan_memory_unmake(device, memory, GM_CLOSE_NORMAL);
+    return status;
+  }
+  *out = memory;
+  return GM_OK;
+}
+
+/* ---- ranges that copies find ---- */
+
+static gm_status host_range_new(const gm__vulkan_device *device, const char *op, gm__vulkan_host_range **out,
+                                gm_error *err) {
+  *out = gm__alloc(device->services, sizeof **out);
+  if (*out) return GM_OK;
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the record of a range");
+}
+
+/* The range enters the list, unless `status` says that its memory did not come. */
+static gm_status host_range_enter(gm__vulkan_device *device, gm__vulkan_host_range *range, gm_status status) {
   if (status) {
     gm__release(device->services, range, sizeof *range);
     return status;
   }
-  range->begin = (uintptr_t)pointer;
-  range->bytes = bytes;
   gm__mutex_lock(&device->mutex);
   range->next = device->host_ranges;
   device->host_ranges = range;
   gm__mutex_unlock(&device->mutex);
   atomic_fetch_add(&device->host_range_count, 1);
   return GM_OK;
+}
+
+gm_status gm__vulkan_host_register(void *user, void *pointer, uint64_t bytes, gm_error *err) {
+  static const char op[] = "gm_backend_ops.host_register";
+  gm__vulkan_device *device = user;
+  gm__vulkan_host_range *range;
+  uint32_t type;
+  gm_status status = host_range_new(device, op, &range, err);
+  if (status) return status;
+  status = gm__vulkan_host_import(device, pointer, bytes, op, &range->memory, &type, err);
+  range->begin = (uintptr_t)pointer;
+  range->bytes = bytes;
+  return host_range_enter(device, range, status);
+}
+
+/* Drivers map whole allocations, at a page. */
+static gm_status host_check_page(gm__vulkan_device *device, gm__vulkan_memory *memory, const unsigned char *host,
+                                 const char *op, gm_error *err) {
+  if ((uintptr_t)host % HOST_PAGE == 0) return GM_OK;
+  gm__vulkan_memory_unmake(device, memory, GM_CLOSE_NORMAL);
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the driver maps memory beside a page");
+}
+
+gm_status gm__vulkan_host_alloc(void *user, uint64_t bytes, void **out, gm_error *err) {
+  static const char op[] = "gm_backend_ops.host_alloc";
+  gm__vulkan_device *device = user;
+  gm__vulkan_host_range *range;
+  unsigned char *host = NULL;
+  gm_status status = gm__vulkan_device_state(device, err);
+  if (!status && !bytes) status = gm__bad_argument(err, op, "`bytes` is 0");
+  if (!status) status = host_range_new(device, op, &range, err);
+  if (status) return status;
+  status = gm__vulkan_host_make(device, bytes, true, op, &range->memory, &host, err);
+  if (!status) status = host_check_page(device, range->memory, host, op, err);
+  range->begin = (uintptr_t)host;
+  range->bytes = bytes;
+  status = host_range_enter(device, range, status);
+  if (!status) *out = host;
+  return status;
 }
 
 /* Where the list has the range that begins there. REQUIRES: device lock. */

@@ -1,5 +1,5 @@
-/* Host memory of the caller that the device reaches itself (VK_EXT_external_memory_host): ranges that are registered
- * for copies, and memory that is wrapped. Thread-safe. */
+/* Host memory that the device reaches itself: the driver's, and the caller's (VK_EXT_external_memory_host). Copies find
+ * it as ranges. The caller's can be wrapped, too. Thread-safe. */
 #ifndef GM_BACKENDS_VULKAN_HOST_H
 #define GM_BACKENDS_VULKAN_HOST_H
 
@@ -13,6 +13,11 @@ void gm__vulkan_host_ask(gm__vulkan_device *device);
  * device cannot, or not this memory. INVALID_ARGUMENT: the driver refuses the memory. */
 gm_status gm__vulkan_host_import(gm__vulkan_device *device, void *pointer, uint64_t bytes, const char *op,
                                  gm__vulkan_memory **out, uint32_t *out_type, gm_error *err);
+
+/* Makes memory that the host sees, and maps it. Of all types, the best for the host is taken. `coherent`: one that
+ * nobody flushes. NOT_SUPPORTED: there is no such type. Other answers are those of gm__vulkan_memory_make. */
+gm_status gm__vulkan_host_make(gm__vulkan_device *device, uint64_t bytes, bool coherent, const char *op,
+                               gm__vulkan_memory **out, unsigned char **out_host, gm_error *err);
 
 /* A registered range that a copy holds. */
 typedef struct gm__vulkan_host_range gm__vulkan_host_range;

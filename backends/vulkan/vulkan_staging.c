@@ -1,7 +1,7 @@
 #include "backends/vulkan/vulkan_staging.h"
 
 #include "backends/vulkan/vulkan_entries.h"
-#include "backends/vulkan/vulkan_map.h"
+#include "backends/vulkan/vulkan_host.h"
 #include "backends/vulkan/vulkan_mem_open.h"
 #include "core/base/alloc.h"
 #include "core/base/clock.h"
@@ -26,44 +26,14 @@ void gm__vulkan_staging_destroy(gm__vulkan_staging *staging) {
   gm__mutex_destroy(&staging->mutex);
 }
 
-/* The host reads and writes staging. So the host's own cached memory is best, then other cached memory, then any. */
-static int staging_worth(const gm__vulkan_type *type) {
-  if (!(type->flags & GM_MEMORY_HOST_VISIBLE)) return 0;
-  return 1 + (type->flags & GM_MEMORY_HOST_CACHED ? 2 : 0) + (type->flags & GM_MEMORY_DEVICE_LOCAL ? 0 : 1);
-}
-
-static const gm__vulkan_type *staging_type(const gm__vulkan_device *device) {
-  const gm__vulkan_type *best = NULL;
-  for (uint32_t i = 0; i < device->type_count; i++) {
-    const gm__vulkan_type *type = &device->types[i];
-    if (staging_worth(type) > (best ? staging_worth(best) : 0)) best = type;
-  }
-  return best;
-}
-
-/* Ask for half as much each time the heap is full, down to `least`. */
-static gm_status staging_allocate(gm__vulkan_device *device, const gm__vulkan_type *type, uint64_t most, uint64_t least,
-                                  gm__vulkan_memory **out, gm_error *err) {
-  gm_status status = GM_ERR_OUT_OF_DEVICE_MEMORY;
-  for (uint64_t bytes = most; status && bytes >= least; bytes /= 2) {
-    gm__vulkan_memory_wish wish = {.type = type, .bytes = bytes};
-    status = gm__vulkan_memory_make(device, &wish, out, err);
-    if (status != GM_ERR_OUT_OF_DEVICE_MEMORY && status != GM_ERR_ALLOCATION_TOO_LARGE) break;
-  }
-  return status;
-}
-
-/* Make memory that the host sees. */
+/* Make memory that the host sees. Ask for half as much each time the heap is full, down to `least`. */
 static gm_status staging_memory(gm__vulkan_device *device, uint64_t most, uint64_t least, gm__vulkan_memory **out,
                                 unsigned char **out_host, gm_error *err) {
-  const gm__vulkan_type *type = staging_type(device);
-  if (!type) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_backend_ops.copy", "the device has no host-visible memory type");
+  gm_status status = GM_ERR_OUT_OF_DEVICE_MEMORY;
+  for (uint64_t bytes = most; status && bytes >= least; bytes /= 2) {
+    status = gm__vulkan_host_make(device, bytes, false, "gm_backend_ops.copy", out, out_host, err);
+    if (status != GM_ERR_OUT_OF_DEVICE_MEMORY && status != GM_ERR_ALLOCATION_TOO_LARGE) break;
   }
-  gm_status status = staging_allocate(device, type, most, least, out, err);
-  if (status) return status;
-  status = gm__vulkan_host(device, *out, out_host, err);
-  if (status) gm__vulkan_memory_unmake(device, *out, GM_CLOSE_NORMAL);
   return status;
 }
 

@@ -66,6 +66,23 @@ static void range_set_settled(gm_device *device, gm__host_range *range, bool set
   gm__mutex_unlock(&device->range_lock);
 }
 
+static gm__host_range *range_new(const gm_device *device, const char *op, gm_error *err) {
+  gm__host_range *range = gm__alloc(gm__context_services(device->ctx), sizeof *range);
+  if (!range) gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the record of a range");
+  return range;
+}
+
+/* The driver's answer for a range in the list. */
+static gm_status range_answered(gm_device *device, gm__host_range *range, gm_status status) {
+  if (status != GM_OK) {
+    range_drop(device, range, false);
+    return status;
+  }
+  atomic_fetch_add(&device->children, 1);
+  range_set_settled(device, range, true);
+  return GM_OK;
+}
+
 gm_status gm_host_register(gm_device *device, void *pointer, uint64_t bytes, gm_error *err) {
   GM__UNCANCELLED();
   static const char op[] = "gm_host_register";
@@ -75,22 +92,42 @@ gm_status gm_host_register(gm_device *device, void *pointer, uint64_t bytes, gm_
   if (bytes - 1 > UINTPTR_MAX - (uintptr_t)pointer) {
     return gm__bad_argument(err, op, "%" PRIu64 " bytes reach beyond the last address", bytes);
   }
-  gm__host_range *range = gm__alloc(gm__context_services(device->ctx), sizeof *range);
-  if (!range) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the record of a range");
+  gm__host_range *range = range_new(device, op, err);
+  if (!range) return GM_ERR_OUT_OF_HOST_MEMORY;
   *range = (gm__host_range){.begin = (uintptr_t)pointer, .bytes = bytes};
   status = range_enter(device, range, err);
   if (status != GM_OK) {
     gm__release(gm__context_services(device->ctx), range, sizeof *range);
     return status;
   }
-  status = gm__error_of(op, device->ops->host_register(device->handle, pointer, bytes, err), err);
+  return range_answered(device, range,
+                        gm__error_of(op, device->ops->host_register(device->handle, pointer, bytes, err), err));
+}
+
+/* The driver's answer is input. */
+static gm_status range_check_fresh(const gm_device *device, const void *host, uint64_t bytes, gm_error *err) {
+  const uintptr_t begin = (uintptr_t)host;
+  if (begin && begin % 4096 == 0 && bytes - 1 <= UINTPTR_MAX - begin) return GM_OK;
+  return gm__fail(err, GM_ERR_DRIVER, 0, "host_alloc", "backend %s answered success with an address that cannot be",
+                  device->info.backend);
+}
+
+gm_status gm__host_range_alloc(gm_device *device, uint64_t bytes, void **out, gm_error *err) {
+  gm__host_range *range = range_new(device, "host_alloc", err);
+  void *host = NULL;
+  if (!range) return GM_ERR_OUT_OF_HOST_MEMORY;
+  gm_status status = device->ops->host_alloc(device->handle, bytes, &host, err);
+  const bool came = status == GM_OK;
+  if (came) status = range_check_fresh(device, host, bytes, err);
+  *range = (gm__host_range){.begin = (uintptr_t)host, .bytes = bytes};
+  if (status == GM_OK) status = range_enter(device, range, err);
   if (status != GM_OK) {
-    range_drop(device, range, false);
+    if (came) device->ops->host_unregister(device->handle, host, GM_CLOSE_NORMAL, NULL);
+    gm__release(gm__context_services(device->ctx), range, sizeof *range);
     return status;
   }
-  atomic_fetch_add(&device->children, 1);
-  range_set_settled(device, range, true);
-  return GM_OK;
+  *out = host;
+  return range_answered(device, range, GM_OK);
 }
 
 /* The range that begins there, for the one caller who gives it back; NULL: there is none. */

@@ -57,6 +57,7 @@
   X(COPY_MORE, copy_record, (void *a, uintptr_t b, const gm_copy_item *c, gm_error *err))                              \
   X(REGISTER, host_register, (void *a, void *b, uint64_t c, gm_error *err))                                            \
   X(REGISTER, host_unregister, (void *a, void *b, gm_close_mode c, gm_error *err))                                     \
+  X(HOST_ALLOC, host_alloc, (void *a, uint64_t b, void **c, gm_error *err))                                            \
   X(VMM, vmm_granularity, (void *a, const gm_vmm_props *b, uint64_t *c, gm_error *err))                                \
   X(VMM, vmm_reserve, (void *a, uint64_t b, uint64_t c, uint64_t *d, gm_error *err))                                   \
   X(VMM, vmm_unreserve, (void *a, uint64_t b, uint64_t c, gm_close_mode d, gm_error *err))                             \

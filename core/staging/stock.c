@@ -100,8 +100,19 @@ static void stock_touch_all(const gm__stock_chunk *chunk) {
   }
 }
 
+/* NOT_SUPPORTED: the driver has no host memory to lend. */
+static gm_status stock_borrow(gm__stock *stock, gm__stock_chunk *chunk, gm_error *err) {
+  void *host = NULL;
+  const gm_status status = gm__host_range_alloc(stock->device, chunk->bytes, &host, err);
+  chunk->lent = status == GM_OK;
+  chunk->host = host;
+  return status;
+}
+
 static gm_status stock_make(gm__stock *stock, gm__stock_chunk *chunk, bool pinned, gm_error *err) {
+  const gm_status borrowed = pinned ? stock_borrow(stock, chunk, err) : GM_ERR_NOT_SUPPORTED;
   chunk->pinned = pinned;
+  if (borrowed != GM_ERR_NOT_SUPPORTED) return borrowed;
   chunk->host = gm__mapping_new((size_t)chunk->bytes);
   if (!chunk->host) {
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "ring", "no host memory for a slot of %" PRIu64 " bytes",
@@ -177,7 +188,7 @@ static void stock_release(gm__stock *stock, gm__stock_chunk *chunk) {
     status = gm_host_unregister(stock->device, chunk->host, NULL);
   }
   if (stock_may_go(status)) {
-    gm__mapping_release(chunk->host, (size_t)chunk->bytes);
+    if (!chunk->lent) gm__mapping_release(chunk->host, (size_t)chunk->bytes);
   } else {
     gm__host_range_forget(stock->device, chunk->host);
   }

@@ -1,5 +1,6 @@
-/* The host memory of a device's rings: page-locked chunks, cut into slots of several sizes, up to one bound. A chunk
- * that no ring uses stays for the next one, with slots of any size. It goes when nobody has used it for a while.
+/* The host memory of a device's rings: page-locked chunks, cut into slots of several sizes, up to one bound. A chunk is
+ * memory of the driver's where the backend has such, else memory of the process that is registered. One that no ring
+ * uses stays for the next ring, with slots of any size. It goes when nobody has used it for a while.
  *
  * Rings share the stock's lock. It is given away while the system or a driver is called. */
 #ifndef GM_CORE_STAGING_STOCK_H
@@ -15,6 +16,7 @@ typedef struct gm__stock_chunk {
   unsigned char *host;
   uint64_t bytes;
   bool pinned;
+  bool lent;           /* the driver's memory, which goes with its registration */
   uint64_t slot_bytes; /* of its slots, in whole pages */
   uint64_t used;       /* a bit for each slot */
   uint64_t since;      /* when the last slot came back */

@@ -203,8 +203,7 @@ typedef struct gm_backend_ops {
   gm_status (*commit)(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                       gm_error *err);
 
-  /* 12. Streams: all or none. stream_close waits for the stream's work, unless abandoned. It only releases an adopted
-   * stream. */
+  /* 12. Streams: all or none. stream_close waits for the work, unless abandoned. It only releases an adopted one. */
   gm_status (*stream_create)(void *device, void **out_stream, gm_stream_kind *out_kind, gm_error *err);
   void (*stream_close)(void *device, void *stream, gm_close_mode mode);
   gm_status (*stream_flush)(void *device, void *stream, gm_error *err);
@@ -220,8 +219,7 @@ typedef struct gm_backend_ops {
    * - stream_capturing may stand alone. It is true while the engine records the work of a stream that it lent, instead
    *   of running it. Meanwhile gm allocates nothing for the stream, and submits and waits for nothing there. gm may
    *   still ask for a point of it, because others wait for memory that was freed there. A recording can also begin at
-   *   any moment. So each entry that would touch the recording leaves it unchanged, and
-   *   answers BUSY or NOT_SUPPORTED. */
+   *   any moment. So an entry that would touch the recording answers BUSY or NOT_SUPPORTED, and leaves it as it was. */
   gm_status (*point_record)(void *device, void *stream, gm_backend_point *out, gm_error *err);
   gm_status (*point_done)(void *device, const gm_backend_point *point, bool *out, gm_error *err);
   gm_status (*point_wait)(void *device, const gm_backend_point *point, uint64_t timeout_ns, gm_error *err);
@@ -322,8 +320,7 @@ typedef struct gm_backend_ops {
 
   /* 23. Streams adopted again: optional. Tells whether `stream`, an adopted one, is the queue that `native` names.
    * INVALID_ARGUMENT: it is, but was lent on other terms; the message names what differs. gm asks before it adopts, and
-   * holds a lock: the backend neither waits nor calls the engine. Without this entry a queue that is adopted twice is
-   * two streams. */
+   * holds a lock: the backend neither waits nor calls the engine. Without this entry a queue adopted twice is two. */
   gm_status (*stream_same)(void *device, void *stream, const gm_native_stream *native, bool *out, gm_error *err);
 
   /* 24. Names of streams: optional. The name of a native stream: two equal names are one stream, lent on the same
@@ -343,7 +340,13 @@ typedef struct gm_backend_ops {
 
   /* 27. Another library's calls: optional. Runs `call` with the device current in this thread, as cuFile needs it. */
   gm_status (*device_call)(void *device, gm_status (*call)(void *user, gm_error *err), void *user, gm_error *err);
-  void (*reserved[4])(void); /* 28. Kernels: must be NULL */
+
+  /* 28. Host memory of the driver's: optional. *out is at a page. Copies take it as memory that host_register has
+   * registered, and host_unregister gives it back. NOT_SUPPORTED: there is none, and gm registers its own memory. */
+  gm_status (*host_alloc)(void *device, uint64_t bytes, void **out, gm_error *err);
+
+  /* 29. Kernels: must be NULL. */
+  void (*reserved[4])(void);
   /* End of ABI 0. */
 } gm_backend_ops;
 

@@ -292,6 +292,26 @@ static void registration_round_trip(cts *t) {
   free(memory);
 }
 
+/* The driver's own host memory: it is as if it were registered. */
+static void registration_of_the_drivers_memory(cts *t) {
+  enum { BYTES = 20000 };
+  void *host = NULL, *none;
+  const gm_status status = t->ops->host_alloc(t->device, BYTES, &host, &t->err);
+  if (status == GM_ERR_NOT_SUPPORTED) {
+    cts_skip(t, "the driver has no host memory of its own");
+    return;
+  }
+  CTS_IS(t, status, GM_OK);
+  CTS_CHECK(t, host && (uintptr_t)host % 4096 == 0);
+  registration_copies(t, host, BYTES);
+  CTS_OK(t, t->ops->host_unregister(t->device, host, GM_CLOSE_NORMAL, &t->err));
+  CTS_CHECK(t, t->ops->host_unregister(t->device, host, GM_CLOSE_NORMAL, &t->err) != GM_OK);
+  cts_paint(&none, sizeof none);
+  CTS_CHECK(t, t->ops->host_alloc(t->device, 0, &none, &t->err) != GM_OK);
+  CTS_CHECK(t, t->ops->host_alloc(t->device, UINT64_C(1) << 60, &none, &t->err) != GM_OK);
+  CTS_CHECK(t, cts_painted(&none, sizeof none));
+}
+
 static const cts_case memory_cases[] = {
     {"memory.sizes", memory_sizes, 0},
     {"memory.alignments", memory_alignments, CTS_EACH_TYPE},
@@ -308,5 +328,6 @@ static const cts_case memory_cases[] = {
     {"commit.keeps_contents", commit_keeps_contents, CTS_COMMIT | CTS_CONTENTS | CTS_EACH_TYPE},
     {"commit.at_allocation", commit_at_allocation, CTS_COMMIT},
     {"registration.round_trip", registration_round_trip, CTS_REGISTER},
+    {"registration.of_the_drivers_memory", registration_of_the_drivers_memory, CTS_CONTENTS},
 };
 const cts_suite cts_memory_suite = {memory_cases, sizeof memory_cases / sizeof memory_cases[0]};

@@ -294,6 +294,11 @@ static gm_status liar_copy_record(void *device, uintptr_t native, const gm_copy_
   return LIAR_GIVES_NOTHING(copy_record);
 }
 
+/* None: gm would write there, and nobody can tell whether it is memory. test_host_range has words that it refuses. */
+static gm_status liar_host_alloc(void *device, uint64_t bytes, void **out, gm_error *err) {
+  return bytes ? GM_ERR_NOT_SUPPORTED : LIAR_GIVES(host_alloc, out);
+}
+
 static gm_status liar_host_register(void *device, void *pointer, uint64_t bytes, gm_error *err) {
   return LIAR_GIVES_NOTHING(host_register);
 }

@@ -12,13 +12,23 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "core/base/error.h"
+#include "core/device/host_range.h"
 #include "support/pool_bench.h"
 
 /* The CPU backend, which counts, and refuses when it is told to. */
 static struct {
   int registered;
   gm_status answer, release;
+  void *host; /* the driver's own memory */
 } pins;
+
+static gm_status pins_alloc(void *device, uint64_t bytes, void **out, gm_error *err) {
+  (void)device, (void)bytes;
+  if (pins.answer != GM_OK) return gm__fail(err, pins.answer, 1, "host_alloc", "told to refuse");
+  __atomic_fetch_add(&pins.registered, 1, __ATOMIC_SEQ_CST);
+  *out = pins.host;
+  return GM_OK;
+}
 
 static gm_status pins_register(void *device, void *pointer, uint64_t bytes, gm_error *err) {
   (void)device, (void)pointer, (void)bytes;
@@ -41,6 +51,7 @@ static void open_pins(pool_bench *bench) {
   ops.api = GM_API_OTHER;
   ops.host_register = pins_register;
   ops.host_unregister = pins_unregister;
+  ops.host_alloc = pins_alloc;
   memset(&pins, 0, sizeof pins);
   counted_services_init(&bench->host);
   const gm_context_params params = {
@@ -131,6 +142,49 @@ static void test_what_the_driver_refuses(void **state) {
   pool_bench_close(&bench);
 }
 
+static void test_memory_of_the_drivers_own(void **state) {
+  (void)state;
+  static _Alignas(4096) char lent[2 * 4096];
+  void *host = NULL;
+  pool_bench bench;
+  open_pins(&bench);
+  gm_device *device = bench.device;
+  pins.host = lent;
+  pool_bench_ok(gm__host_range_alloc(device, sizeof lent, &host, err));
+  assert_ptr_equal(host, lent);
+  assert_true(gm__host_range_has(device, lent + 5, sizeof lent - 5));
+  assert_int_equal(gm_device_close(device, NULL), GM_ERR_BUSY);
+  REFUSED(gm_host_register(device, lent + 4096, 16, NULL));
+  pool_bench_ok(gm_host_unregister(device, host, err));
+  assert_false(gm__host_range_has(device, lent, 1));
+  assert_int_equal(pins.registered, 0);
+  pool_bench_close(&bench);
+}
+
+/* Refused words go back to the driver, and so does memory where a registered range lies. */
+static void test_the_drivers_words_are_checked(void **state) {
+  (void)state;
+  static _Alignas(4096) char lent[4096];
+  void *const words[] = {NULL, lent + 64, (void *)(UINTPTR_MAX - 4095)};
+  void *host = lent;
+  pool_bench bench;
+  open_pins(&bench);
+  gm_device *device = bench.device;
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    pins.host = words[i];
+    assert_int_equal(gm__host_range_alloc(device, 8192, &host, NULL), GM_ERR_DRIVER);
+  }
+  pins.host = lent;
+  pool_bench_ok(gm_host_register(device, lent + 100, 1, err));
+  REFUSED(gm__host_range_alloc(device, 4096, &host, NULL));
+  pool_bench_ok(gm_host_unregister(device, lent + 100, err));
+  pins.answer = GM_ERR_PINNED_LIMIT;
+  assert_int_equal(gm__host_range_alloc(device, 4096, &host, NULL), GM_ERR_PINNED_LIMIT);
+  assert_ptr_equal(host, lent); /* untouched */
+  assert_int_equal(pins.registered, 0);
+  pool_bench_close(&bench);
+}
+
 static void test_a_device_that_cannot(void **state) {
   (void)state;
   pool_bench bench;
@@ -174,6 +228,8 @@ int main(void) {
       cmocka_unit_test(test_overlap_twice_and_foreign_pointers),
       cmocka_unit_test(test_a_device_with_ranges_does_not_close),
       cmocka_unit_test(test_what_the_driver_refuses),
+      cmocka_unit_test(test_memory_of_the_drivers_own),
+      cmocka_unit_test(test_the_drivers_words_are_checked),
       cmocka_unit_test(test_a_device_that_cannot),
       cmocka_unit_test(test_threads_claim_ranges),
   };

@@ -131,6 +131,8 @@ static void test_what_is_missing_answers_not_supported(void **state) {
   assert_int_equal(out.vmm_reserve(NULL, 1, 1, NULL, &err), GM_ERR_NOT_SUPPORTED);
   assert_int_equal(out.copy_many(NULL, NULL, NULL, 0, NULL, NULL), GM_ERR_NOT_SUPPORTED);
   assert_int_equal(out.host_register(NULL, NULL, 0, NULL), GM_ERR_NOT_SUPPORTED);
+  assert_int_equal(out.host_alloc(NULL, 1, &pointer, NULL), GM_ERR_NOT_SUPPORTED);
+  assert_ptr_equal(pointer, &err);
   assert_int_equal(out.device_adopt(NULL, NULL, NULL, NULL), GM_ERR_NOT_SUPPORTED);
   uint64_t has = gm__backend_group_capabilities(&out);
   assert_true(has & GM_CAP_STREAMS);

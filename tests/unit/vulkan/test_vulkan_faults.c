@@ -77,6 +77,7 @@ typedef struct scenario {
   bool mapped;
   gm_memory range;
   unsigned char *registered;
+  void *lent; /* of host_alloc */
   gm_memory wrapped;
 } scenario;
 
@@ -162,7 +163,9 @@ static gm_status scenario_range(scenario *s, gm_error *err) {
   const gm_vmm_props props = {0};
   gm_device_info info = {.struct_size = sizeof info};
   uint64_t back = 0, word = 0x1122334455667788;
-  gm_status status = ops->device_info(s->fixture.driver, 0, device, &info, err);
+  gm_status status = ops->host_alloc(device, 4096, &s->lent, err);
+  if (!status) status = ops->copy_to_device(device, s->fixture.stream, &s->memory, 0, s->lent, 4096, NULL, err);
+  if (!status) status = ops->device_info(s->fixture.driver, 0, device, &info, err);
   if (status || !(info.capabilities & GM_CAP_VMM)) return status;
   status = ops->vmm_granularity(device, &props, &s->granule, err);
   if (!status) status = ops->vmm_reserve(device, 4 * s->granule, 0, &s->address, err);
@@ -199,6 +202,7 @@ static gm_status scenario_host(scenario *s, gm_error *err) {
 
 static void scenario_close_host(scenario *s) {
   const gm_backend_ops *ops = s->fixture.ops;
+  if (s->lent) assert_int_equal(ops->host_unregister(s->fixture.device, s->lent, GM_CLOSE_NORMAL, NULL), GM_OK);
   if (s->registered) {
     assert_int_equal(ops->host_unregister(s->fixture.device, s->registered, GM_CLOSE_NORMAL, NULL), GM_OK);
   }
