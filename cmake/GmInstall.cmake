@@ -22,9 +22,9 @@ write_basic_package_version_file(gmConfigVersion.cmake COMPATIBILITY SameMinorVe
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gmConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/gmConfigVersion.cmake"
   DESTINATION "${gm_cmake_dir}")
 
-# gm.pc is all libraries, gm-core.pc, gm-model.pc and gm-store.pc one each with those below it. They give -lgm…, for which a
-# linker takes the shared library if both kinds are there. gm-static.pc names the files libgm….a, and no path, in which
-# pkg-config would not mark a space.
+# gm.pc is all libraries. gm-core.pc, gm-model.pc, gm-store.pc and gm-pages.pc are one each with those that it uses. They
+# give -lgm…, for which a linker takes the shared library if both kinds are there. gm-static.pc names the files libgm….a,
+# and no path, in which pkg-config would not mark a space.
 file(RELATIVE_PATH gm_pc_to_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 string(REGEX REPLACE "/$" "" gm_pc_to_prefix "${gm_pc_to_prefix}")
 
@@ -35,7 +35,6 @@ macro(gm_install_pc name)
 endmacro()
 
 set(gm_pc_flags "")
-set(gm_pc_requires "")
 set(gm_pc_private "-pthread -ldl") # which the shared libraries bring by themselves
 foreach(part ${gm_parts})
   set(gm_pc_name gm-${part})
@@ -44,11 +43,18 @@ foreach(part ${gm_parts})
   if(NOT TARGET gm_core_shared)
     string(APPEND gm_pc_libs " ${gm_pc_private}")
   endif()
+  set(gm_pc_requires "")
+  foreach(lower ${gm_below_${part}})
+    if(lower IN_LIST gm_parts)
+      list(APPEND gm_pc_requires gm-${lower})
+    endif()
+  endforeach()
+  list(JOIN gm_pc_requires ", " gm_pc_requires)
   gm_install_pc(gm-${part})
   string(PREPEND gm_pc_static "-l:lib${gm_file_${part}}.a ")
   list(APPEND gm_pc_names gm-${part})
-  list(JOIN gm_pc_names ", " gm_pc_requires)
 endforeach()
+list(JOIN gm_pc_names ", " gm_pc_requires)
 set(gm_pc_description "${PROJECT_DESCRIPTION}")
 set(gm_pc_libs "")
 set(gm_pc_name gm)

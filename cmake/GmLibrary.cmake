@@ -1,5 +1,6 @@
-# One compile of core and backends feeds all libraries. Those of users are libgm (gm::core), libgm_model (gm::model) and
-# libgm_store (gm::store), each shared and static; gm::gm is all three. gm_internal is one library for tests of internals.
+# One compile of core and backends feeds all libraries. Those of users are libgm (gm::core), libgm_model (gm::model),
+# libgm_store (gm::store) and libgm_pages (gm::pages), each shared and static; gm::gm is all four. gm_internal is one
+# library for tests of internals.
 
 # gm_warnings(target): our warnings, errors only where a preset asks for that.
 function(gm_warnings target)
@@ -57,14 +58,16 @@ endif()
 
 # The objects of each library, by their folder. A store takes models in and gives them out, so its library is above theirs.
 set(gm_store_files "gm_objects\\.dir/(\\./)?core/(store|tier|cache)/|gm_objects\\.dir/(\\./)?core/load/store_")
+set(gm_pages_files "gm_objects\\.dir/(\\./)?core/pages/")
 set(gm_model_files "gm_objects\\.dir/(\\./)?core/(model|fit|load)/")
 set(gm_all "$<TARGET_OBJECTS:gm_objects>")
 set(gm_store_objects "$<FILTER:${gm_all},INCLUDE,${gm_store_files}>")
-set(gm_no_store "$<FILTER:${gm_all},EXCLUDE,${gm_store_files}>")
-set(gm_model_objects "$<FILTER:${gm_no_store},INCLUDE,${gm_model_files}>")
-set(gm_core_objects "$<FILTER:${gm_no_store},EXCLUDE,${gm_model_files}>")
+set(gm_pages_objects "$<FILTER:${gm_all},INCLUDE,${gm_pages_files}>")
+set(gm_rest "$<FILTER:$<FILTER:${gm_all},EXCLUDE,${gm_store_files}>,EXCLUDE,${gm_pages_files}>")
+set(gm_model_objects "$<FILTER:${gm_rest},INCLUDE,${gm_model_files}>")
+set(gm_core_objects "$<FILTER:${gm_rest},EXCLUDE,${gm_model_files}>")
 
-if(NOT GM_BUILD_MODEL OR NOT GM_BUILD_STORE)
+if(NOT GM_BUILD_MODEL OR NOT GM_BUILD_STORE OR NOT GM_BUILD_PAGES)
   foreach(users TOOLS TESTS EXAMPLES BENCH INTEGRATIONS)
     if(GM_BUILD_${users})
       message(FATAL_ERROR "gm: without all of its libraries GM_BUILD_${users} must be OFF")
@@ -79,12 +82,21 @@ endif()
 if(GM_BUILD_STORE)
   list(APPEND gm_parts store)
 endif()
+if(GM_BUILD_PAGES)
+  list(APPEND gm_parts pages)
+endif()
+set(gm_below_core "")
+set(gm_below_model core)
+set(gm_below_store core model)
+set(gm_below_pages core)
 set(gm_file_core gm)
 set(gm_file_model gm_model)
 set(gm_file_store gm_store)
+set(gm_file_pages gm_pages)
 set(gm_about_core "GPU memory: devices, pools, buffers, transfers")
 set(gm_about_model "Model files, estimates and loading, over gm")
 set(gm_about_store "Caches, tiers and a keyed store, over gm")
+set(gm_about_pages "Page sets for KV caches, over gm")
 
 # Before 1.0 each minor version may break: a program finds only the library of its own (docs/stability.md).
 set(gm_soversion ${PROJECT_VERSION_MAJOR})
@@ -92,8 +104,15 @@ if(gm_soversion EQUAL 0)
   string(APPEND gm_soversion ".${PROJECT_VERSION_MINOR}")
 endif()
 
-# gm_public_library(target part): what the installed libraries share. `below` has those that it uses, all made before it.
-function(gm_public_library target part)
+# gm_public_library(target part kind): what the installed libraries share. Those that it uses are made before it; an
+# upper one is linked first.
+function(gm_public_library target part kind)
+  set(below "")
+  foreach(lower ${gm_below_${part}})
+    if(lower IN_LIST gm_parts)
+      list(PREPEND below gm_${lower}_${kind})
+    endif()
+  endforeach()
   target_sources(${target} PRIVATE ${gm_${part}_objects})
   target_link_libraries(${target} PUBLIC ${below} PRIVATE $<BUILD_INTERFACE:gm_requirements>)
   target_include_directories(${target} PUBLIC
@@ -104,11 +123,10 @@ endfunction()
 if(GM_BUILD_SHARED)
   set(export_list "${CMAKE_CURRENT_BINARY_DIR}/gm.map")
   configure_file(cmake/gm.map.in "${export_list}" @ONLY)
-  set(below "")
   foreach(part ${gm_parts})
     set(target gm_${part}_shared)
     add_library(${target} SHARED)
-    gm_public_library(${target} ${part})
+    gm_public_library(${target} ${part} shared)
     # nodelete: threads and fork handlers of a driver may outlive a dlclose of gm. Calls inside a library are bound in it.
     target_link_options(${target} PRIVATE "LINKER:--version-script=${export_list}" "LINKER:-z,nodelete"
       "LINKER:-Bsymbolic-functions")
@@ -117,18 +135,15 @@ if(GM_BUILD_SHARED)
     endif()
     set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${gm_soversion}
       LINK_DEPENDS "${export_list}" INSTALL_RPATH "$ORIGIN")
-    list(APPEND below ${target})
   endforeach()
 endif()
 if(GM_BUILD_STATIC)
-  set(below "")
   foreach(part ${gm_parts})
     set(target gm_${part}_static)
     add_library(${target} STATIC)
-    gm_public_library(${target} ${part})
+    gm_public_library(${target} ${part} static)
     target_link_libraries(${target} INTERFACE $<INSTALL_INTERFACE:gm::gm_dependencies>)
     target_compile_definitions(${target} INTERFACE GM_STATIC)
-    list(PREPEND below ${target})
   endforeach()
 endif()
 

@@ -15,6 +15,7 @@ option(GM_BUILD_SHARED "Build the shared libraries" ${gm_shared_default})
 option(GM_BUILD_STATIC "Build the static libraries" ${gm_static_default})
 option(GM_BUILD_MODEL "Build libgm_model: model files, estimates, loading" ON)
 option(GM_BUILD_STORE "Build libgm_store: caches, tiers, the keyed store" ON)
+option(GM_BUILD_PAGES "Build libgm_pages: page sets for KV caches" ON)
 
 foreach(name CPU NULL CUDA HIP OPENCL VULKAN)
   string(TOLOWER ${name} folder)

@@ -23,6 +23,7 @@ GOOD = {
     "include/gm/gm.h": '#include "gm/pool.h"\n#include "gm/status.h"\n',
     "include/gm/model_all.h": '#include "gm/gm.h"\n#include "gm/model.h"\n',
     "include/gm/store_all.h": '#include "gm/gm.h"\n',
+    "include/gm/pages_all.h": '#include "gm/gm.h"\n',
     "include/gm/tools.h": '#include "gm/gm.h"\n#include "gm/trace.h"\n',
     "core/base/alloc.h": '#include "gm/status.h"\n',
     "core/base/alloc.c": '#include "core/base/alloc.h"\n\n#include <stdlib.h>\n',

@@ -1,0 +1,29 @@
+/* Pages that nobody holds, in the order in which they are taken, and the steps that some of them wait for. Each call
+ * takes O(1) steps. REQUIRES everywhere: the set's lock. */
+#ifndef GM_CORE_PAGES_PAGE_ORDER_H
+#define GM_CORE_PAGES_PAGE_ORDER_H
+
+#include "core/pages/pages_state.h"
+
+/* False: no host memory. gm__page_order_end gives back what there is. */
+bool gm__page_order_begin(gm_pages *set);
+void gm__page_order_end(gm_pages *set);
+
+/* The last hold of a page is gone. `keyed` in its record says whether it is idle or free. */
+void gm__page_retire(gm_pages *set, gm_page page);
+
+/* An idle page gets a hold. */
+void gm__page_lift(gm_pages *set, gm_page page);
+
+/* The next page to take, which is in no list any more. It may have a key. REQUIRES: `available` is not 0. */
+gm_page gm__page_next(gm_pages *set);
+
+/* 0: the oldest open step is too old. */
+uint64_t gm__page_step_begin(gm_pages *set);
+/* False: it is not open. */
+bool gm__page_step_end(gm_pages *set, uint64_t step);
+
+/* Pages that wait for steps. */
+uint32_t gm__page_waiting(const gm_pages *set);
+
+#endif

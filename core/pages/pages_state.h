@@ -1,0 +1,123 @@
+/* The structs of a page set. A record of a page is 32 bytes; what only keys need lies apart. */
+#ifndef GM_CORE_PAGES_PAGES_STATE_H
+#define GM_CORE_PAGES_PAGES_STATE_H
+
+#include <stdbool.h>
+
+#include "core/base/thread.h"
+#include "core/context/object.h"
+#include "gm/pages.h"
+
+#define GM__NO_NODE UINT32_MAX
+
+/* One owner's holds of one page. A node is named by an index: page p's own node is p, further ones follow from
+ * max_pages on. `next` and `previous` are nodes of the same owner; of a page that nobody holds, they are pages of the
+ * same list (page_order.h). */
+typedef struct gm__page_hold {
+  uint32_t owner; /* 0: none */
+  uint32_t next, previous;
+  uint16_t times; /* holds of this owner */
+  uint16_t count; /* of a page's own node: holds of all owners */
+} gm__page_hold;
+
+typedef struct gm__page {
+  gm__page_hold hold;
+  uint64_t stamp;   /* the newest step when it became idle or free; 0: no step was open */
+  uint32_t keyed;   /* the generation of its key; 0: it is not in the map */
+  uint8_t priority; /* of its key */
+  uint8_t list;     /* of page_order.h, if it is in one */
+  uint16_t reserved;
+} gm__page;
+
+typedef struct gm__page_extra { /* a node that is not a page's own */
+  gm__page_hold hold;
+  uint32_t page;
+  uint32_t chain; /* the next node of its bucket, or of those without a use */
+} gm__page_extra;
+
+enum { GM__PAGE_PIECE = 1024 }; /* tables grow by pieces of so many entries, which never move */
+
+typedef struct gm__page_pieces {
+  void **pieces;
+  uint32_t count, room;
+  size_t entry_bytes;
+} gm__page_pieces;
+
+typedef struct gm__page_holds {
+  gm__page_pieces extras, heads; /* gm__page_extra; uint32_t: the first extra node of a bucket, plus one */
+  uint32_t unused;               /* the first extra node without a use, plus one */
+  uint32_t used, made;           /* extra nodes */
+  uint32_t buckets, level;       /* buckets from 0; `level` is the largest power of two that is no larger */
+} gm__page_holds;
+
+typedef struct gm__page_owner {
+  uint32_t number; /* index | generation << 20 */
+  bool open;
+  uint32_t next;        /* the next closed one */
+  uint32_t first, last; /* nodes */
+  uint32_t pages;
+  char tag[GM_PAGE_TAG_SIZE];
+} gm__page_owner;
+
+typedef struct gm__page_owners {
+  gm__page_pieces table;
+  uint32_t made, open;
+  uint32_t closed_first, closed_last; /* indexes; the one that is closed for the longest time first */
+} gm__page_owners;
+
+typedef struct gm__page_list {
+  uint32_t first, last, count;
+} gm__page_list;
+
+enum { GM__PAGE_LISTS = 1 + GM_PAGE_PRIORITIES }; /* 0: pages without a key that wait for steps */
+
+typedef struct gm__page_order {
+  uint32_t *stack; /* pages without a key that wait for nothing */
+  uint32_t stacked;
+  uint32_t fresh; /* pages from here on were never taken */
+  gm__page_list lists[GM__PAGE_LISTS];
+  uint64_t listed;                  /* bit p: list 1 + p is not empty */
+  uint64_t next_step, passed_below; /* all steps below `passed_below` have ended */
+  bool ended[GM_PAGE_STEPS_MOST];   /* of step s: at s % GM_PAGE_STEPS_MOST */
+  uint32_t waiting[GM_PAGE_STEPS_MOST];
+  uint32_t available; /* pages that can be taken now */
+  uint32_t open_steps;
+} gm__page_order;
+
+typedef struct gm__page_name { /* of a page that is in the map of keys */
+  gm_page_key key;
+  uint32_t next; /* the next page of its bucket, plus one */
+} gm__page_name;
+
+typedef struct gm__page_keys {
+  gm__page_name *names; /* of each page */
+  uint32_t *heads;      /* the first page of a bucket, plus one */
+  uint32_t mask;
+  uint32_t generation; /* keys of an earlier one are dropped */
+} gm__page_keys;
+
+struct gm_pages {
+  gm__object head;
+  gm_context *ctx;
+  const _Atomic uint64_t *generation_at; /* holds `generation` until the process forks */
+  uint64_t generation;
+  uint32_t max_pages, reserve;
+  bool keep_first;
+  gm__mutex lock;
+  gm__page *pages;
+  gm__page_order order;
+  gm__page_holds holds;
+  gm__page_owners owners;
+  gm__page_keys keys;
+  uint32_t held;
+  uint64_t hold_count, taken, refused, found, evicted;
+};
+
+static inline const gm_services *gm__pages_services(const gm_pages *set) { return gm__context_services(set->ctx); }
+
+/* Entry `index` of a table of `bytes` large entries. */
+static inline void *gm__page_piece_at(const gm__page_pieces *table, uint32_t index, size_t bytes) {
+  return (unsigned char *)table->pieces[index / GM__PAGE_PIECE] + index % GM__PAGE_PIECE * bytes;
+}
+
+#endif

@@ -1,0 +1,8 @@
+/* Everything about pages. Apart from gm/gm.h, since only an engine with a paged cache needs it. */
+#ifndef GM_PAGES_ALL_H
+#define GM_PAGES_ALL_H
+
+#include "gm/gm.h"
+#include "gm/pages.h"
+
+#endif
