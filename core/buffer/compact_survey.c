@@ -6,7 +6,7 @@
 /* Locks are held for SURVEY_STEP pieces at a time, so that no request waits for a walk. A change meanwhile makes a
  * move of the plan fail, and harms nothing. */
 
-enum { SURVEY_STEP = 64 };
+enum { SURVEY_STEP = 64, SURVEY_PLACES = 256 }; /* so many places are compared for the emptiest one */
 
 typedef struct survey_step {
   gm__piece pieces[SURVEY_STEP];
@@ -98,11 +98,17 @@ static uint64_t survey_movable(gm_pool *pool, uint64_t memory) {
   return bytes;
 }
 
-/* The segment that is the emptiest of those with relocatable buffers. */
+/* The next place, and behind the last one the first. */
+static bool survey_around(gm__compact_survey *survey, gm__piece_place *at) {
+  gm__heap *heap = &survey->pool->heap;
+  return gm__pieces_next_place(heap, at->memory, at) || gm__pieces_next_place(heap, 0, at);
+}
+
+/* The segment that is the emptiest of those with relocatable buffers, among some from where the look begins. */
 static bool survey_emptiest(gm__compact_survey *survey, gm__piece_place *out) {
   double least = 1;
-  gm__piece_place at = {.memory = 0};
-  while (gm__pieces_next_place(&survey->pool->heap, at.memory, &at)) {
+  gm__piece_place at = {.memory = survey->address ? survey->memory - 1 : survey->memory};
+  for (int looks = 0; looks < SURVEY_PLACES && survey_around(survey, &at); looks++) {
     const uint64_t bytes = at.paged ? 0 : survey_movable(survey->pool, at.memory);
     const double use = (double)bytes / (double)at.bytes;
     if (!bytes || use >= least) continue;
@@ -130,6 +136,7 @@ static bool survey_rest(gm__compact_survey *survey, uint64_t but) {
 bool gm__compact_survey_read(gm__compact_survey *survey) {
   const bool all = survey->looks == SIZE_MAX;
   const uint64_t memory = survey->memory, address = survey->address;
+  gm__pieces_settle(&survey->pool->heap, all);
   gm__piece_place emptiest = {.memory = 0};
   if (all) {
     survey->memory = survey->address = 0;

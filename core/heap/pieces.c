@@ -54,11 +54,17 @@ gm__piece_walk gm__pieces_walk(uint64_t memory, const gm_block *from) {
   return walk;
 }
 
+void gm__pieces_settle(gm__heap *heap, bool all) {
+  for (gm__arena *arena = NULL; (arena = gm__arena_next(&heap->arenas, arena));) {
+    gm__free_chunks_flush(arena);
+    if (all) gm__settle_all(arena);
+    if (!all) gm__settle_piece(arena);
+  }
+}
+
 /* Begins the walk, or finds where it was. False: that chunk is no more. REQUIRES: arena lock */
 static bool pieces_resume(gm__arena *arena, gm__piece_walk *walk) {
   const uint32_t index = (uint32_t)walk->memory;
-  if (!walk->chunk) gm__free_chunks_flush(arena);
-  if (!walk->chunk) gm__settle_all(arena); /* first: others enter meanwhile */
   const gm__segment *segment = index < arena->segment_capacity ? arena->segment_table[index] : NULL;
   if (!segment) return false;
   if (!walk->chunk) {

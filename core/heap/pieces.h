@@ -17,6 +17,10 @@ typedef struct gm__piece_place {
 /* The place with the next higher `memory`. False: there is none. REQUIRES: no lock of a rank from ARENA on. */
 bool gm__pieces_next_place(gm__heap *heap, uint64_t memory, gm__piece_place *out);
 
+/* Makes holes of what streams have passed: of all that is free, or of a piece of each arena. REQUIRES: no lock of a
+ * rank from ARENA on. */
+void gm__pieces_settle(gm__heap *heap, bool all);
+
 /* Gives gm__target.left for the byte behind a block. */
 uint32_t gm__pieces_chunk(const gm_block *block);
 
