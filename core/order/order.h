@@ -140,8 +140,7 @@ bool gm__order_has_passed(const gm__order *order, uint64_t time);
 /* Tells the driver to begin with the work of such streams. Steps out of the lock. */
 void gm__order_flush(gm__order *order);
 
-/* Says what a request in the order of `slot` needs to use the settled block. `insert`: gm may put waits into the
- * request's stream. */
+/* Says what a request of that slot needs to use the settled block. `insert`: gm may put waits into its stream. */
 gm__order_verdict gm__order_judge(const gm__order *order, const gm__last_use *use, int slot, bool insert);
 
 /* Puts waits into the stream of `slot`, for all work on the block from before its `freed_at`. Afterwards the block is
@@ -159,8 +158,7 @@ int gm__order_find(const gm__order *order, const gm_stream *stream);
 /* Notes that the stream of `slot` uses the live block, too. `slot` is of gm__order_free_slot. */
 void gm__order_note_use(gm__order *order, gm__last_use *use, int slot);
 
-/* True when work of the stream may still use memory that was freed or that gm_use_on named. It asks the driver of
- * points that are under way only. */
+/* True when its work may still use memory that was freed or that gm_use_on named. It asks of points under way only. */
 bool gm__order_is_unsettled(gm__order *order, const gm_stream *stream);
 
 /* Waits until `stream` has done all that was submitted to it. The stream of a lost device has. BUSY: gm can neither
@@ -197,8 +195,7 @@ static inline int gm__order_lowest(uint64_t mask) { return __builtin_ctzll(mask)
 void gm__order_clear_use(const gm__order *order, gm__last_use *use, gm_close_mode mode);
 void gm__order_clear(gm__order *order, gm_close_mode mode);
 
-/* True when the engine captures the stream (NULL: none). Then gm may ask nothing of the driver for it, and `err` says
- * so. */
+/* True when the engine captures the stream (NULL: none). Then gm may ask nothing of it, and `err` says so. */
 bool gm__order_is_captured(const gm_stream *stream, gm_error *err);
 
 #endif
