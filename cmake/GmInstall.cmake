@@ -22,7 +22,7 @@ write_basic_package_version_file(gmConfigVersion.cmake COMPATIBILITY SameMinorVe
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gmConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/gmConfigVersion.cmake"
   DESTINATION "${gm_cmake_dir}")
 
-# gm.pc is all libraries. gm-core.pc, gm-model.pc, gm-store.pc and gm-pages.pc are one each with those that it uses. They
+# gm.pc is all libraries. gm-core.pc and the like are one each with those that it uses. They
 # give -lgm…, for which a linker takes the shared library if both kinds are there. gm-static.pc names the files libgm….a,
 # and no path, in which pkg-config would not mark a space.
 file(RELATIVE_PATH gm_pc_to_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")

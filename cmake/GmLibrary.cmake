@@ -1,6 +1,6 @@
-# One compile of core and backends feeds all libraries. Those of users are libgm (gm::core), libgm_model (gm::model),
-# libgm_store (gm::store) and libgm_pages (gm::pages), each shared and static; gm::gm is all four. gm_internal is one
-# library for tests of internals.
+# One compile of core and backends feeds all libraries. Those of users are libgm (gm::core), libgm_trace (gm::trace),
+# libgm_model (gm::model), libgm_store (gm::store) and libgm_pages (gm::pages), each shared and static; gm::gm is all of
+# them. gm_internal is one library for tests of internals.
 
 # gm_warnings(target): our warnings, errors only where a preset asks for that.
 function(gm_warnings target)
@@ -59,15 +59,17 @@ endif()
 # The objects of each library, by their folder. A store takes models in and gives them out, so its library is above theirs.
 set(gm_store_files "gm_objects\\.dir/(\\./)?core/(store|tier|cache)/|gm_objects\\.dir/(\\./)?core/load/store_")
 set(gm_pages_files "gm_objects\\.dir/(\\./)?core/pages/")
+set(gm_trace_files "gm_objects\\.dir/(\\./)?core/(trace|report)/")
 set(gm_model_files "gm_objects\\.dir/(\\./)?core/(model|fit|load)/")
 set(gm_all "$<TARGET_OBJECTS:gm_objects>")
-set(gm_store_objects "$<FILTER:${gm_all},INCLUDE,${gm_store_files}>")
-set(gm_pages_objects "$<FILTER:${gm_all},INCLUDE,${gm_pages_files}>")
-set(gm_rest "$<FILTER:$<FILTER:${gm_all},EXCLUDE,${gm_store_files}>,EXCLUDE,${gm_pages_files}>")
-set(gm_model_objects "$<FILTER:${gm_rest},INCLUDE,${gm_model_files}>")
-set(gm_core_objects "$<FILTER:${gm_rest},EXCLUDE,${gm_model_files}>")
+set(gm_rest "${gm_all}")
+foreach(part store pages trace model) # what an earlier one takes, no later one gets
+  set(gm_${part}_objects "$<FILTER:${gm_rest},INCLUDE,${gm_${part}_files}>")
+  set(gm_rest "$<FILTER:${gm_rest},EXCLUDE,${gm_${part}_files}>")
+endforeach()
+set(gm_core_objects "${gm_rest}")
 
-if(NOT GM_BUILD_MODEL OR NOT GM_BUILD_STORE OR NOT GM_BUILD_PAGES)
+if(NOT (GM_BUILD_TRACE AND GM_BUILD_MODEL AND GM_BUILD_STORE AND GM_BUILD_PAGES))
   foreach(users TOOLS TESTS EXAMPLES BENCH INTEGRATIONS)
     if(GM_BUILD_${users})
       message(FATAL_ERROR "gm: without all of its libraries GM_BUILD_${users} must be OFF")
@@ -76,6 +78,9 @@ if(NOT GM_BUILD_MODEL OR NOT GM_BUILD_STORE OR NOT GM_BUILD_PAGES)
 endif()
 
 set(gm_parts core)
+if(GM_BUILD_TRACE)
+  list(APPEND gm_parts trace)
+endif()
 if(GM_BUILD_MODEL)
   list(APPEND gm_parts model)
 endif()
@@ -86,14 +91,17 @@ if(GM_BUILD_PAGES)
   list(APPEND gm_parts pages)
 endif()
 set(gm_below_core "")
+set(gm_below_trace core)
 set(gm_below_model core)
 set(gm_below_store core model)
 set(gm_below_pages core)
 set(gm_file_core gm)
+set(gm_file_trace gm_trace)
 set(gm_file_model gm_model)
 set(gm_file_store gm_store)
 set(gm_file_pages gm_pages)
 set(gm_about_core "GPU memory: devices, pools, buffers, transfers")
+set(gm_about_trace "Traces, profiles, advice and the summary, over gm")
 set(gm_about_model "Model files, estimates and loading, over gm")
 set(gm_about_store "Caches, tiers and a keyed store, over gm")
 set(gm_about_pages "Page sets for KV caches, over gm")

@@ -3,6 +3,7 @@
 #define GM_CORE_ARENA_ARENA_SET_H
 
 #include "core/arena/quick_bound.h"
+#include "core/base/inner.h"
 #include "core/provider/provider.h"
 #include "core/track/observers.h"
 
@@ -57,7 +58,7 @@ gm__arena *gm__arena_at(const gm__arena_set *set, uint32_t number);
 
 /* Walks over all arenas, each inside its lock. It leaves the lock of `arena` (NULL: the walk begins), enters that of
  * the next arena and returns it. NULL: the walk is over, and no lock is held. */
-gm__arena *gm__arena_next(const gm__arena_set *set, gm__arena *arena);
+GM__INNER gm__arena *gm__arena_next(const gm__arena_set *set, gm__arena *arena);
 
 /* The arena that the block names; NULL: the block is no chunk. */
 static inline gm__arena *gm__arena_of_block(const gm__arena_set *set, const gm_block *block) {

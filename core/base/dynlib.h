@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/base/inner.h"
 #include "gm/services.h"
 #include "gm/status.h"
 
@@ -38,7 +39,7 @@ const char *gm__dynlib_path(const gm__dynlib *lib);
 
 /* The file that gm__dynlib_open would probably load. Only files are read: no vendor code runs. False: there is none, or
  * its name is longer than `capacity`; `out` is untouched. */
-bool gm__dynlib_find(const gm__dynlib_spec *spec, char *out, size_t capacity);
+GM__INNER bool gm__dynlib_find(const gm__dynlib_spec *spec, char *out, size_t capacity);
 
 /* One entry of a driver's table: a function pointer at `offset` of the table's struct. */
 typedef struct gm__symbol {

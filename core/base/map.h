@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/inner.h"
 #include "gm/services.h"
 #include "gm/status.h"
 
@@ -28,10 +29,10 @@ typedef struct gm__map {
 } gm__map;
 
 /* Make an empty map. It has no memory yet. */
-void gm__map_init(gm__map *map, const gm_services *services);
+GM__INNER void gm__map_init(gm__map *map, const gm_services *services);
 
 /* Free all memory. The map is then empty and usable again. */
-void gm__map_clear(gm__map *map);
+GM__INNER void gm__map_clear(gm__map *map);
 
 /* Make room for `count` entries in all, so that inserting up to that number cannot fail. GM_ERR_OUT_OF_HOST_MEMORY
  * leaves the map unchanged. */
@@ -39,16 +40,16 @@ gm_status gm__map_reserve(gm__map *map, size_t count);
 
 /* Set `key` to `value`. Every key is valid. GM_ERR_OUT_OF_HOST_MEMORY leaves the map unchanged. It never comes for a
  * key that the map has. */
-gm_status gm__map_insert(gm__map *map, uint64_t key, uint64_t value);
+GM__INNER gm_status gm__map_insert(gm__map *map, uint64_t key, uint64_t value);
 
 /* Find the value of `key`. False: there is none, and *out is untouched. `out` may be NULL. */
-bool gm__map_find(const gm__map *map, uint64_t key, uint64_t *out);
+GM__INNER bool gm__map_find(const gm__map *map, uint64_t key, uint64_t *out);
 
 /* Find the value of `key` and remove the entry. It needs no memory. */
-bool gm__map_remove(gm__map *map, uint64_t key, uint64_t *out);
+GM__INNER bool gm__map_remove(gm__map *map, uint64_t key, uint64_t *out);
 
 /* Give each entry once, in any order. Begin with *cursor = 0 and call until false. The map must not change meanwhile.
  */
-bool gm__map_next(const gm__map *map, size_t *cursor, uint64_t *out_key, uint64_t *out_value);
+GM__INNER bool gm__map_next(const gm__map *map, size_t *cursor, uint64_t *out_key, uint64_t *out_value);
 
 #endif

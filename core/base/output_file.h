@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "core/base/inner.h"
 #include "gm/status.h"
 
 typedef struct gm__output_file {
@@ -20,15 +21,15 @@ gm_status gm__output_file_scratch(const char *path, gm__output_file *out, gm_err
 
 /* Write or read exactly `bytes` at `at`. A signal does not end the call. GM_ERR_IO: the disk is full, a limit of the
  * process, or the file ends too early. */
-gm_status gm__output_file_write_at(const gm__output_file *file, const char *path, uint64_t at, const void *from,
-                                   uint64_t bytes, gm_error *err);
-gm_status gm__output_file_read_at(const gm__output_file *file, const char *path, uint64_t at, void *to, uint64_t bytes,
-                                  gm_error *err);
+GM__INNER gm_status gm__output_file_write_at(const gm__output_file *file, const char *path, uint64_t at,
+                                             const void *from, uint64_t bytes, gm_error *err);
+GM__INNER gm_status gm__output_file_read_at(const gm__output_file *file, const char *path, uint64_t at, void *to,
+                                            uint64_t bytes, gm_error *err);
 
 /* Empty the file, as far as that is possible. */
-void gm__output_file_empty(const gm__output_file *file);
+GM__INNER void gm__output_file_empty(const gm__output_file *file);
 
 /* Close the file. A second close is GM_OK. GM_ERR_IO: the written bytes did not arrive (on a network disk). */
-gm_status gm__output_file_close(gm__output_file *file, const char *path, gm_error *err);
+GM__INNER gm_status gm__output_file_close(gm__output_file *file, const char *path, gm_error *err);
 
 #endif

@@ -2,7 +2,9 @@
 #ifndef GM_CORE_BASE_TEXT_CLEAN_H
 #define GM_CORE_BASE_TEXT_CLEAN_H
 
+#include "core/base/inner.h"
+
 /* Replace every control character of `text` by '?'. */
-void gm__text_clean(char *text);
+GM__INNER void gm__text_clean(char *text);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef GM_CORE_BASE_ZLIB_H
 #define GM_CORE_BASE_ZLIB_H
 
+#include "core/base/inner.h"
 #include "gm/status.h"
 
 typedef struct gm__zlib gm__zlib;
@@ -27,6 +28,6 @@ struct gm__zlib {
 #endif
 
 /* NULL: this build has no zlib, or the library is missing or too old. NOT_SUPPORTED in `err` says why. */
-const gm__zlib *gm__zlib_open(gm_error *err);
+GM__INNER const gm__zlib *gm__zlib_open(gm_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef GM_CORE_DISCOVERY_DISCOVERY_H
 #define GM_CORE_DISCOVERY_DISCOVERY_H
 
+#include "core/base/inner.h"
 #include "core/discovery/registry.h"
 
 /* Discover the driver at `level`, unless that or more is done. An unavailable backend is no failure: driver->info
@@ -25,8 +26,8 @@ typedef struct gm__choice {
 } gm__choice;
 
 /* False: nobody has chosen, and every backend takes part. */
-bool gm__backends_chosen(const gm_context *ctx, gm__choice *out);
-bool gm__choice_has(const gm__choice *choice, const char *name);
+GM__INNER bool gm__backends_chosen(const gm_context *ctx, gm__choice *out);
+GM__INNER bool gm__choice_has(const gm__choice *choice, const char *name);
 
 /* Log a warning for each name in the program's and the operator's lists that is no backend, once for each registry. It
  * is no failure: somebody else's backend may be registered later. */

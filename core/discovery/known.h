@@ -3,6 +3,7 @@
 #define GM_CORE_DISCOVERY_KNOWN_H
 
 #include "core/base/dynlib.h"
+#include "core/base/inner.h"
 #include "gm/backend.h"
 
 typedef struct gm__known_backend {
@@ -19,6 +20,6 @@ typedef struct gm__known_backend {
 const gm__known_backend *gm__known_backend_at(size_t index);
 
 /* NULL: not a name of the table. "rocm" is hip. */
-const gm__known_backend *gm__known_backend_find(const char *name);
+GM__INNER const gm__known_backend *gm__known_backend_find(const char *name);
 
 #endif

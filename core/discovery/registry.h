@@ -2,6 +2,7 @@
 #ifndef GM_CORE_DISCOVERY_REGISTRY_H
 #define GM_CORE_DISCOVERY_REGISTRY_H
 
+#include "core/base/inner.h"
 #include "core/context/context.h"
 #include "core/discovery/known.h"
 #include "gm/device.h"
@@ -49,10 +50,10 @@ typedef struct gm__registry {
 
 /* The context's registry. The first use makes it, with the built-in backends. OUT_OF_HOST_MEMORY; INVALID_ARGUMENT:
  * a library or options are too long. */
-gm_status gm__registry_get(gm_context *ctx, gm__registry **out, gm_error *err);
+GM__INNER gm_status gm__registry_get(gm_context *ctx, gm__registry **out, gm_error *err);
 
 /* NULL: no backend of that name ("rocm" is hip). */
-gm__driver *gm__registry_find(gm__registry *registry, const char *name);
+GM__INNER gm__driver *gm__registry_find(gm__registry *registry, const char *name);
 
 /* The first registered backend of that API that adopts devices, and how many there are. NULL: none. */
 gm__driver *gm__registry_find_registered(gm__registry *registry, gm_api api, uint32_t *out_count);

@@ -10,7 +10,6 @@
 #include "core/heap/mapped.h"
 #include "core/manage/lifecycle.h"
 #include "core/order/order.h"
-#include "gm/record.h"
 
 /* The end of a pool whose blocks callers still hold. Its object stays, dead, until the context ends: so a name that
  * somebody keeps is answered. What is above the pool (buffers, scopes, managed memory) finds its context there. */
@@ -94,7 +93,8 @@ gm_status gm_pool_destroy_force(gm_pool *pool, gm_error *err) {
   const gm_status status = force_stop_lending(pool, err);
   if (status) return status;
   gm__watches_forget(pool->ctx, pool);
-  if (gm__recorder_writes(pool->heap.observers.recorder)) gm_pool_record_end(pool, NULL, NULL);
+  gm__recorder *recorder = pool->heap.observers.recorder;
+  if (gm__recorder_writes(recorder)) recorder->save(pool);
   uint32_t unasked = force_settle(pool->device);
   if (force_unmap(pool)) unasked = force_settle(pool->device);
   if (pool->buffers.forget) pool->buffers.forget(pool);

@@ -1,7 +1,8 @@
-/* A pool tells a recorder of its blocks: of a recording (record.c) or of a profile (profile.c). */
+/* A pool tells a recorder of its blocks. core/trace makes a recording or a profile of them. */
 #ifndef GM_CORE_MANAGE_RECORD_H
 #define GM_CORE_MANAGE_RECORD_H
 
+#include "core/base/inner.h"
 #include "core/pool/pool.h"
 
 enum {
@@ -9,13 +10,17 @@ enum {
 };
 
 /* BUSY: the pool has a recorder already. REQUIRES: gate. */
-gm_status gm__record_check_idle(const gm_pool *pool, const char *op, gm_error *err);
+GM__INNER gm_status gm__record_check_idle(const gm_pool *pool, const char *op, gm_error *err);
 
-/* The recorder is told of each block that is alive, and of all blocks from now on. The pool owns it. REQUIRES: gate. */
-void gm__record_start(gm_pool *pool, gm__recorder *recorder);
+/* Writes a mark into the pool's recording. NOT_FOUND: there is none. */
+GM__INNER gm_status gm__record_mark(gm_pool *pool, const char *label);
+
+/* The recorder is told of each block that is alive, and of all blocks from now on. In a recording these lie between the
+ * marks "start" and "recording". The pool owns the recorder. REQUIRES: gate. */
+GM__INNER void gm__record_start(gm_pool *pool, gm__recorder *recorder);
 
 /* No arena and no dedicated block writes events any more. Returns the recorder, which the caller owns. REQUIRES: gate.
  */
-gm__recorder *gm__record_stop(gm_pool *pool);
+GM__INNER gm__recorder *gm__record_stop(gm_pool *pool);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef GM_CORE_TRACK_RECORDER_H
 #define GM_CORE_TRACK_RECORDER_H
 
+#include "core/base/inner.h"
 #include "core/base/output_file.h"
 #include "core/base/thread.h"
 #include "core/track/event_buffer.h"
@@ -25,6 +26,7 @@ typedef struct gm__recorder {
   char *path;                  /* owned, with its end mark; NULL: it has a sink */
   gm__recorder_sink *sink;     /* owned; NULL: it has files */
   bool packed;
+  void (*save)(void *pool); /* ends the recording of a pool that ends; of who began it. NULL: it has a sink */
   gm__output_file file, scratch;
   _Atomic uint32_t slots; /* chunks of the scratch file that have an owner */
   _Atomic bool failed;    /* nothing is written any more */
@@ -36,11 +38,11 @@ typedef struct gm__recorder {
 
 /* Makes or empties the file. It is packed when the path ends with ".gz". Services are borrowed. NOT_FOUND, IO,
  * OUT_OF_HOST_MEMORY; NOT_SUPPORTED: packed, and this build has no zlib. */
-gm_status gm__recorder_open(const gm_services *services, const char *path, gm__recorder **out, gm_error *err);
+GM__INNER gm_status gm__recorder_open(const gm_services *services, const char *path, gm__recorder **out, gm_error *err);
 
 /* A recording without files. It owns the sink from then on, also after a failure. OUT_OF_HOST_MEMORY. */
-gm_status gm__recorder_open_sink(const gm_services *services, gm__recorder_sink *sink, gm__recorder **out,
-                                 gm_error *err);
+GM__INNER gm_status gm__recorder_open_sink(const gm_services *services, gm__recorder_sink *sink, gm__recorder **out,
+                                           gm_error *err);
 
 /* True for a recording that writes a file. NULL: there is none. */
 static inline bool gm__recorder_writes(const gm__recorder *recorder) { return recorder && !recorder->sink; }
@@ -49,17 +51,17 @@ static inline bool gm__recorder_writes(const gm__recorder *recorder) { return re
 gm__event_buffer *gm__recorder_buffer(gm__recorder *recorder, uint32_t number);
 
 /* True when something has failed so far; `err` gets the reason. */
-bool gm__recorder_has_failed(gm__recorder *recorder, gm_error *err);
+GM__INNER bool gm__recorder_has_failed(gm__recorder *recorder, gm_error *err);
 
 /* Writes the event buffer's chunk to the scratch file, or gives it to the sink. The event buffer is empty afterwards.
  * REQUIRES: the lock of the event buffer. */
-void gm__recorder_spill(gm__recorder *recorder, gm__event_buffer *events);
+GM__INNER void gm__recorder_spill(gm__recorder *recorder, gm__event_buffer *events);
 
 /* Writes the last chunk of each event buffer that has chunks in the scratch file. Call it when no thread writes any
  * more. Returns what failed before, or IO. */
-gm_status gm__recorder_settle(gm__recorder *recorder, gm_error *err);
+GM__INNER gm_status gm__recorder_settle(gm__recorder *recorder, gm_error *err);
 
 /* Ends the recording. A forked child touches no lock. NULL is harmless. */
-void gm__recorder_close(gm__recorder *recorder, bool forked);
+GM__INNER void gm__recorder_close(gm__recorder *recorder, bool forked);
 
 #endif

@@ -1,13 +1,11 @@
-/* The headers that tools, tuning and larger engines need. It includes gm/gm.h.
+/* The headers that tools, tuning and larger engines need. It includes gm/gm.h and gm/trace_all.h.
  * - Other ways to get and keep memory: batch, cleanup, evictor, managed, pool_set, quota, scope, spans, warm_up.
  * - Other devices and processes: peer, share.
  * - Bytes that change on their way: codec.
- * - Events, and advice on them: advice, debug, fragmentation, pressure, probe, profile, raw_figures, record, report,
- * trace, tracker. */
+ * - Events: debug, fragmentation, pressure, probe, raw_figures, tracker. */
 #ifndef GM_TOOLS_H
 #define GM_TOOLS_H
 
-#include "gm/advice.h"
 #include "gm/auto.h"
 #include "gm/batch.h"
 #include "gm/cleanup.h"
@@ -22,16 +20,13 @@
 #include "gm/pool_set.h"
 #include "gm/pressure.h"
 #include "gm/probe.h"
-#include "gm/profile.h"
 #include "gm/quota.h"
 #include "gm/raw_figures.h"
-#include "gm/record.h"
 #include "gm/relocation.h"
-#include "gm/report.h"
 #include "gm/scope.h"
 #include "gm/share.h"
 #include "gm/spans.h"
-#include "gm/trace.h"
+#include "gm/trace_all.h"
 #include "gm/tracker.h"
 #include "gm/warm_up.h"
 

@@ -37,7 +37,7 @@ GM_API gm_status gm_pool_warm_up(gm_pool *pool, const gm_warm_up *list, size_t c
 
 /* Warms a pool up with the blocks that lived at once in a recorded trace. A pool of buckets takes them by powers of
  * two. Another pool takes the peak in one piece, or in pieces of the driver's largest allocation. Errors: those of
- * gm_pool_warm_up and gm_trace_profile_read. */
+ * gm_pool_warm_up and gm_trace_profile_read. The library is libgm_trace. */
 GM_API gm_status gm_pool_warm_up_from_trace(gm_pool *pool, const char *path, gm_stream *stream, gm_warm_up_result *out,
                                             gm_error *err);
 

@@ -16,7 +16,7 @@ Generated from `include/gm` by `tests/docs/make_reference.py`; a test holds it a
 whole contract: units, NULL, ownership, each failure, threads. Headers stand in the order in which one reads them.
 """
 TIERS = {"gm.h": "For every program", "model_all.h": "For model files", "store_all.h": "For values that are kept",
-         "pages_all.h": "For pages of KV caches",
+         "pages_all.h": "For pages of KV caches", "trace_all.h": "For traces, profiles and the summary",
          "tools.h": "For tools, tuning and larger engines", "backend.h": "For backends alone"}
 TOKEN = re.compile(r"/\*.*?\*/|^[ ]*#[^\n]*|\bGM_API\b[^;{]*;|[;{}]", re.S | re.M)
 

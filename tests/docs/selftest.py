@@ -103,7 +103,7 @@ def run_reference():
         write(root, "include/gm/z.h", "#ifndef Z\nGM_API int gm_z(void); /* Does z. */\n")
         write(root, "include/gm/y.h", '#ifndef Y\n#include "gm/z.h"\nGM_API int gm_y(void); /* Does y. */\n')
         write(root, "include/gm/gm.h", '#include "gm/a.h"\n#include "gm/y.h"\n#include "gm/z.h"\n')
-        for name in ("model_all", "store_all", "pages_all", "tools", "backend"):
+        for name in ("model_all", "store_all", "pages_all", "trace_all", "tools", "backend"):
             write(root, f"include/gm/{name}.h", "#ifndef T\n")
         write(root, "docs/reference.md", "")
         stale, _ = run_here(REFERENCE, ["--check", root])

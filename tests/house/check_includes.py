@@ -12,7 +12,7 @@ A backend includes gm/backend.h (and what that includes), the public header of i
 (gm/native_<x>.h), core/base, backends/shared and its own folder; backends/shared includes gm/backend.h and core/base;
 backends/template has what a stranger has, gm/backend.h alone. Tools, examples, benchmarks and integrations use the
 public headers; public headers use each other and the headers of C11.
-Each public header belongs to one tier (gm/gm.h, gm/model_all.h, gm/store_all.h, gm/pages_all.h, gm/tools.h) and includes no higher
+Each public header belongs to one tier (gm/gm.h, gm/model_all.h, gm/store_all.h, gm/pages_all.h, gm/trace_all.h, gm/tools.h) and includes no higher
 one. gm/backend.h stands above the tiers, gm/native_<x>.h beside the first. gm/gm.hpp includes gm/gm.h and C++'s own headers. Vendor
 headers stay inside backends/<x>/ (an example or a benchmark plays the engine, so it may have them too).
 
@@ -38,7 +38,6 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "room": "base context host figures",
     "discovery": "base context host figures room",
     "track": "base context",
-    "trace": "base track",
     "device": "base algo context host figures room discovery",
     "order": "base context discovery device",
     "provider": "base algo context room discovery track device order",
@@ -49,17 +48,18 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "pool": "base context track device order provider arena bucket heap guard",
     "block": "base context discovery track device order provider arena heap guard pool",
     "cache": "base algo context device pool",
-    "manage": "base context host fit room discovery track trace device order provider arena bucket heap guard pool block",
+    "manage": "base context host fit room discovery track device order provider arena bucket heap guard pool block",
     "buffer": "base context host device provider heap guard pool block manage",
     "store": "base algo context tier host device provider pool block manage buffer",
     "staging": "base context host discovery device",
     "transfer": "base file device pool block manage staging",
     "load": "base algo file model device pool block manage store staging",
     "pages": "base context",
+    "trace": "base track arena pool manage",
     "report": "base context discovery",
 }
 # The floors that know what a pool is.
-POOL_KNOWN = {"pool", "block", "cache", "manage", "buffer", "store", "transfer", "load", "report"}
+POOL_KNOWN = {"pool", "block", "cache", "manage", "buffer", "store", "transfer", "load", "trace", "report"}
 POOL = re.compile(r"\bstruct gm_pool\b|\bgm_pool\s*\*")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # Public headers that are the face of one floor; the others hold what several floors speak of.
@@ -67,11 +67,11 @@ FACES = {"context": "context", "config": "context", "device": "discovery", "prob
          "model_config": "model", "model_value": "model", "fit": "fit", "estimate": "fit", "components": "fit", "tracker": "track",
          "trace": "trace", "advice": "trace", "stream": "device", "evictor": "device", "request": "device", "pool": "provider", "quota": "track",
          "spans": "pool", "debug": "guard", "copy": "block", "share": "block", "cleanup": "manage", "pool_set": "manage",
-         "record": "manage", "reserve": "manage", "fragmentation": "manage", "profile": "manage", "warm_up": "manage", "buffer": "buffer", "relocation": "buffer", "batch": "buffer", "peer": "transfer", "transfer": "transfer",
+         "record": "trace", "reserve": "manage", "fragmentation": "manage", "profile": "trace", "warm_up": "manage", "buffer": "buffer", "relocation": "buffer", "batch": "buffer", "peer": "transfer", "transfer": "transfer",
          "managed": "transfer", "pipeline": "transfer", "load": "load", "save": "load", "store_file": "load", "report": "report", "file": "file", "tier": "tier", "value": "store", "store": "store",
          "cache": "cache", "tensor_sets": "cache", "codec": "staging", "pages": "pages"}
 # The headers that include a tier, and its rank; a higher tier includes lower ones. gm/backend.h stands above them all.
-TIERS = {"gm/gm.h": 1, "gm/model_all.h": 2, "gm/store_all.h": 2, "gm/pages_all.h": 2, "gm/tools.h": 2}
+TIERS = {"gm/gm.h": 1, "gm/model_all.h": 2, "gm/store_all.h": 2, "gm/pages_all.h": 2, "gm/trace_all.h": 2, "gm/tools.h": 3}
 PAGE_LINES = 40
 INSIDE = "tests/house/inside.txt"
 INSIDE_MOST = 25

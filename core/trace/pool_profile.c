@@ -7,7 +7,6 @@
 #include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/sized.h"
-#include "core/manage/lifecycle.h"
 #include "core/manage/record.h"
 #include "core/trace/live_profile.h"
 
