@@ -228,6 +228,7 @@ static void save_tell(const save_job *job, uint64_t start, gm_save_result *out) 
                            .file_bytes = job->figures.file_bytes,
                            .direct_bytes = job->figures.writer.direct_bytes,
                            .peak_host_bytes = job->figures.writer.host_bytes,
+                           .write_seconds = (double)job->figures.writer.write_ns / 1e9,
                            .seconds = (double)(gm__now_ns() - start) / 1e9};
   snprintf(result.why, sizeof result.why, "%s", job->figures.writer.why);
   gm__sized_out(out, &result, sizeof result);

@@ -1,6 +1,7 @@
 #include "core/load/save_writer.h"
 
 #include "core/base/alloc.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/thread.h"
@@ -29,6 +30,7 @@ struct gm__save_writer {
   gm__save_piece *free, *bare; /* pieces that nobody has: with memory, and without */
   gm__save_piece *queue, **queue_end;
   uint32_t writing; /* pieces in the hands of threads that write */
+  uint64_t since;   /* the time from which on there were some */
   bool ends;
   gm_error failed; /* the first failure */
   gm__save_writer_info info;
@@ -74,7 +76,7 @@ static bool writer_step(gm__save_writer *writer) {
   if (!piece) return false;
   writer->queue = piece->next;
   if (!writer->queue) writer->queue_end = &writer->queue;
-  writer->writing++;
+  if (!writer->writing++) writer->since = gm__now_ns();
   const bool dead = writer->failed.status;
   gm__mutex_unlock(&writer->lock);
   if (!dead) (void)gm__side_file_write(writer->file, piece->at, piece->from, piece->bytes, &direct, &why);
@@ -82,7 +84,7 @@ static bool writer_step(gm__save_writer *writer) {
   if (why.status && !writer->failed.status) writer->failed = why;
   writer->info.direct_bytes += direct;
   if (!gm__side_file_is_direct(writer->file)) writer->info.why = writer_refused;
-  writer->writing--;
+  if (!--writer->writing) writer->info.write_ns += gm__now_ns() - writer->since;
   writer_put_back(writer, piece);
   gm__cond_signal(&writer->freed);
   return true;

@@ -40,6 +40,7 @@ gm_status gm__save_writer_settle(gm__save_writer *writer, gm_error *err);
 typedef struct gm__save_writer_info {
   uint64_t host_bytes;   /* memory of its pieces */
   uint64_t direct_bytes; /* went past the page cache */
+  uint64_t write_ns;     /* while at least one piece was being written */
   const char *why;       /* why not all whole pages did; "": they did */
 } gm__save_writer_info;
 void gm__save_writer_figures(gm__save_writer *writer, gm__save_writer_info *out);

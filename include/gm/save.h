@@ -37,6 +37,8 @@ typedef struct gm_save_result {
   uint64_t peak_host_bytes; /* host memory through which the data went: at most six chunks */
   double seconds;           /* until file and name were on the disk */
   char why[128];            /* why data went through the page cache; "": whole pages went past it */
+  double write_seconds;     /* the part of `seconds` in which data was being written; in the rest gm read, or waited for
+                               the disk's last word */
 } gm_save_result;
 
 /* Saves all tensors of `model` to one file at `path`, bit by bit as they are. With `loaded` (of this model) they come

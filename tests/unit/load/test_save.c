@@ -377,6 +377,8 @@ static void test_the_size_of_a_piece_changes_nothing(void **state) {
     assert_int_equal(bytes[0], bytes[1]);
     assert_memory_equal(files[0], files[1], bytes[0]);
     assert_int_equal(result[0].peak_host_bytes, 4 << 20);
+    for (int j = 0; j < 2; j++)
+      assert_true(result[j].write_seconds > 0 && result[j].write_seconds <= result[j].seconds);
     assert_true(result[1].peak_host_bytes >= 4096 && result[1].peak_host_bytes <= 6 * 4096);
     for (int k = 0; k < 2; k++) free(files[k]);
   }

@@ -55,6 +55,11 @@ static double save_rate(const gm_save_result *result) {
   return result->seconds > 0 ? (double)result->file_bytes / result->seconds : 0;
 }
 
+/* The share of the time in which the disk had data to write. */
+static double save_utilisation(const gm_save_result *result) {
+  return result->seconds > 0 ? result->write_seconds / result->seconds : 0;
+}
+
 static void save_json(json_writer *out, const gm_save_result *result) {
   writer_open(out, NULL, '{');
   writer_u64(out, "tensors", result->tensors);
@@ -67,6 +72,8 @@ static void save_json(json_writer *out, const gm_save_result *result) {
   writer_u64(out, "peak_host_bytes", result->peak_host_bytes);
   writer_double(out, "seconds", result->seconds);
   writer_double(out, "bytes_per_second", save_rate(result));
+  writer_double(out, "write_seconds", result->write_seconds);
+  writer_double(out, "write_utilisation", save_utilisation(result));
   writer_close(out);
 }
 
@@ -84,6 +91,9 @@ static void save_text(FILE *file, const char *path, const gm_save_result *result
   table_row(&rows);
   table_cell(&rows, "saved in");
   table_cell(&rows, "%.3f s, %s/s", result->seconds, rate);
+  table_row(&rows);
+  table_cell(&rows, "disk");
+  table_cell(&rows, "writes %.0f %% of the time", save_utilisation(result) * 100);
   table_row(&rows);
   table_cell(&rows, "past the cache");
   table_bytes(&rows, result->direct_bytes);
