@@ -340,13 +340,10 @@ typedef struct gm_backend_ops {
 
   /* 27. Another library's calls: optional. Runs `call` with the device current in this thread, as cuFile needs it. */
   gm_status (*device_call)(void *device, gm_status (*call)(void *user, gm_error *err), void *user, gm_error *err);
-
   /* 28. Host memory of the driver's: optional. *out is at a page. Copies take it as memory that host_register has
    * registered, and host_unregister gives it back. NOT_SUPPORTED: there is none, and gm registers its own memory. */
   gm_status (*host_alloc)(void *device, uint64_t bytes, void **out, gm_error *err);
-
-  /* 29. Kernels: must be NULL. */
-  void (*reserved[4])(void);
+  void (*reserved[4])(void); /* 29. Kernels: must be NULL */
   /* End of ABI 0. */
 } gm_backend_ops;
 
