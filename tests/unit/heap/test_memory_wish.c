@@ -106,6 +106,21 @@ static void refused(pool_bench *bench, gm_request request, gm_status status, con
   if (why.status != status || !strstr(why.text, words)) fail_msg("\"%s\" is not in: %s", words, why.text);
 }
 
+/* All wishes at once: there is room for 159 bytes of them. */
+static void refused_with_many_wishes(pool_bench *bench) {
+  const gm_request request = {.bytes = BYTES,
+                              .flags = GM_HOST_VISIBLE | GM_MAPPED,
+                              .require = GM_MEMORY_HOST_COHERENT | GM_MEMORY_HOST_CACHED | GM_MEMORY_HOST_POINTER |
+                                         GM_MEMORY_PINNED | GM_MEMORY_WRITE_COMBINED | GM_MEMORY_SYSTEM,
+                              .memory_types = 1 << OWN};
+  gm_block block;
+  assert_int_equal(explained_alloc(bench->pool, &request, &block), GM_ACQUIRE_INVALID);
+  const gm_explanation why = explained(bench->pool, &request);
+  const char *wishes =
+      strstr(why.text, "GM_DEVICE_LOCAL and GM_HOST_VISIBLE and GM_MAPPED and GM_MEMORY_HOST_COHERENT");
+  if (!wishes || strlen(wishes) != 159) fail_msg("%s", why.text);
+}
+
 static void run_refusals(pool_bench *bench) {
   const gm_status none = GM_ERR_NOT_SUPPORTED, wrong = GM_ERR_INVALID_ARGUMENT;
   refused(bench, (gm_request){ANY, .require = GM_MEMORY_DEVICE_LOCAL | GM_MEMORY_SYSTEM}, none,
@@ -115,6 +130,7 @@ static void run_refusals(pool_bench *bench) {
   refused(bench, (gm_request){ANY, .require = GM_MEMORY_HOST_CACHED, .memory_types = 1 << COMBINED}, none,
           "GM_MEMORY_HOST_CACHED and of memory_types 0x8");
   refused(bench, (gm_request){.flags = GM_MAPPED, .memory_types = 1 << OWN}, none, "GM_MAPPED");
+  refused_with_many_wishes(bench);
   refused(bench, (gm_request){.memory_types = 1 << TYPES}, wrong, "`memory_types` is 0x10");
   refused(bench, (gm_request){.memory_types = UINT32_MAX}, wrong, "`memory_types`");
   refused(bench, (gm_request){.require = UINT32_C(1) << 31}, wrong, "`require` has unknown bits");
