@@ -337,6 +337,29 @@ static void test_compute_is_that_of_the_largest_layer(void **state) {
   test_free(s);
 }
 
+/* Each reason at its border. */
+static void test_why_a_device_has_no_layers(void **state) {
+  (void)state;
+  gm_fit_part parts[2];
+  scene *s = scene_even(2, 100, 4, 10);
+  s->devices[1].free_bytes = 10; /* room for one layer */
+  place(s, parts);
+  assert_string_equal(parts[1].why, "the other devices have room for all");
+  s->devices[1].free_bytes = 9;
+  place(s, parts);
+  assert_string_equal(parts[1].why, "1 layer(s) at least need 10 B, 9 B is left after margin and overhead");
+  s->devices[1].margin_bytes = 4;
+  s->devices[1].overhead_bytes = 5;
+  place(s, parts);
+  assert_string_equal(parts[1].why, "nothing is left after margin and overhead");
+  s->devices[1] = s->devices[0];
+  s->request.layer_count = 1;
+  s->request.spread = true; /* to more devices than there are layers */
+  place(s, parts);
+  assert_string_equal(parts[parts[0].layer_count].why, "the split is better without it");
+  test_free(s);
+}
+
 /* One card where one will do, the roomiest; all of them when asked for, or when one will not do. */
 static void test_few_devices_or_all(void **state) {
   (void)state;
@@ -460,6 +483,7 @@ int main(void) {
       cmocka_unit_test(test_nothing_left_takes_what_needs_nothing),
       cmocka_unit_test(test_a_device_of_little_use_is_left_out),
       cmocka_unit_test(test_compute_is_that_of_the_largest_layer),
+      cmocka_unit_test(test_why_a_device_has_no_layers),
       cmocka_unit_test(test_few_devices_or_all),
       cmocka_unit_test(test_experts_go_to_the_host_before_layers_do),
       cmocka_unit_test(test_the_host_may_be_all_there_is),
