@@ -258,6 +258,30 @@ static void unused_memory_goes_after_a_while(void **state) {
   assert_int_equal(cuda_count("registered"), 0);
 }
 
+/* The driver may use the memory still. The device forgets it, and closes. */
+static void memory_that_the_driver_keeps_stays_mapped(void **state) {
+  (void)state;
+  gm__ring_slot *slots[8];
+  gm__ring *ring = make(1, SLOT);
+  assert_int_equal(take_all(ring, slots), 1);
+  unsigned char *host = slots[0]->host;
+  give_all(ring, slots, 1);
+  drop(ring);
+  cuda_say("fail cuMemHostUnregister:*:1");
+  later = UINT64_C(11000000000);
+  drop(make(1, SLOT));
+  assert_int_equal(cuda_calls("cuMemHostUnregister"), 2);
+  cuda_say("fail");
+  assert_int_equal(cuda_count("registered"), 1);
+  host[SLOT - 1] = 1;
+}
+
+static int end_kept(void **state) {
+  (void)state;
+  adopt_scene_end(ctx, device);
+  return 0;
+}
+
 /* The policy of the pages at an address, and the first nodes of it; -1: the system does not tell. */
 static int policy_at(void *at, unsigned long *out_nodes) {
   unsigned long nodes[16] = {0};
@@ -395,6 +419,7 @@ int main(void) {
       STOCK_TEST(a_driver_that_locks_no_more),
       STOCK_TEST(pageable_rings_keep_their_slots),
       STOCK_TEST(unused_memory_goes_after_a_while),
+      cmocka_unit_test_setup_teardown(memory_that_the_driver_keeps_stays_mapped, begin, end_kept),
       STOCK_TEST(slots_lie_on_the_node_of_the_card),
       STOCK_TEST(threads_with_rings_of_their_own_share_the_bound),
       STOCK_TEST(a_lost_device_with_slots_in_use),
