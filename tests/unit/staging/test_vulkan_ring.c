@@ -8,6 +8,9 @@
 
 #include <cmocka.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "support/vulkan_fixture.h"
 /* after the fixture */
 #include "backends/vulkan/vulkan_device.h"
@@ -82,7 +85,60 @@ static void test_slots_need_no_staging(void **state) {
   pool_bench_close(&bench);
 }
 
+/* The driver allows no further allocation: the slots are pageable, and the ring says why. */
+static void test_a_driver_that_refuses(void **state) {
+  (void)state;
+  gm__ring *ring;
+  gm__ring_slot *slot;
+  gm__ring_info info;
+  pool_bench bench;
+  begin(&bench);
+  gm__vulkan_device *vulkan = bench.device->handle;
+  const uint32_t limit = vulkan->physical.props.limits.maxMemoryAllocationCount;
+  vulkan->physical.props.limits.maxMemoryAllocationCount = vulkan->live;
+  pool_bench_ok(gm__ring_create(bench.device, SLOTS, SLOT, &ring, err));
+  pool_bench_ok(gm__ring_take(ring, 0, &slot, err));
+  assert_false(slot->pinned);
+  gm__ring_figures(ring, &info);
+  assert_non_null(strstr(info.why, "maxMemoryAllocationCount"));
+  gm__ring_give(ring, slot, NULL);
+  pool_bench_ok(gm__ring_destroy(ring, err));
+  vulkan->physical.props.limits.maxMemoryAllocationCount = limit;
+  pool_bench_close(&bench);
+}
+
+/* A forked child gives back host memory alone. The parent's slot is as it was. */
+static void test_a_child_leaves_the_memory_to_its_parent(void **state) {
+  (void)state;
+  gm__ring *ring;
+  gm__ring_slot *slot;
+  pool_bench bench;
+  int result = -1;
+  begin(&bench);
+  pool_bench_ok(gm__ring_create(bench.device, SLOTS, SLOT, &ring, err));
+  pool_bench_ok(gm__ring_take(ring, 0, &slot, err));
+  memset(slot->host, 7, SLOT);
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    gm__ring_give(ring, slot, NULL);
+    const bool ended = gm__ring_destroy(ring, NULL) == GM_OK && gm_pool_destroy(bench.pool, NULL) == GM_OK &&
+                       gm_device_close(bench.device, NULL) == GM_OK;
+    _exit(ended ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &result, 0), child);
+  assert_int_equal(result, 0);
+  for (int at = 0; at < SLOT; at++) assert_int_equal(slot->host[at], 7);
+  gm__ring_give(ring, slot, NULL);
+  pool_bench_ok(gm__ring_destroy(ring, err));
+  pool_bench_close(&bench);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_slots_need_no_staging)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_slots_need_no_staging),
+      cmocka_unit_test(test_a_driver_that_refuses),
+      cmocka_unit_test(test_a_child_leaves_the_memory_to_its_parent),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
