@@ -91,22 +91,49 @@ static void holds_new(gm_pages *set, gm__page_owner *owner, gm_page page, uint32
   if (++holds->used > holds->buckets) holds_split(set);
 }
 
-void gm__page_hold_add(gm_pages *set, gm__page_owner *owner, gm_page page) {
-  gm__page *record = &set->pages[page];
-  set->hold_count++;
-  const bool first = record->hold.count++ == 0;
-  set->held += first;
-  if (record->hold.owner == owner->number) {
-    record->hold.times++;
+/* REQUIRES: somebody holds the page. */
+static inline void holds_add(gm_pages *set, gm__page_owner *owner, gm_page page) {
+  gm__page_hold *own = &set->pages[page].hold;
+  own->count++;
+  if (own->owner == owner->number) {
+    own->times++;
     return;
   }
-  uint32_t *place = first ? NULL : holds_find(set, owner->number, page);
-  if (place && *place)
+  uint32_t *place = holds_find(set, owner->number, page);
+  if (*place)
     holds_extra(set, *place)->hold.times++;
-  else if (!record->hold.owner)
-    gm__page_own(set, owner, &record->hold, page);
-  else
+  else if (own->owner)
     holds_new(set, owner, page, place);
+  else
+    gm__page_own(set, owner, own, page);
+}
+
+void gm__page_hold_add(gm_pages *set, gm__page_owner *owner, gm_page page) {
+  gm__page_hold *own = &set->pages[page].hold;
+  set->hold_count++;
+  if (own->count) {
+    holds_add(set, owner, page);
+    return;
+  }
+  set->held++;
+  own->count = 1;
+  gm__page_own(set, owner, own, page);
+}
+
+uint32_t gm__page_holds_share(gm_pages *set, gm__page_owner *owner, const gm_page *which, uint32_t count) {
+  uint32_t done = 0;
+  for (; done < count && gm__page_can_share(set, which[done]); done++) {
+    if (done + GM__PAGES_AHEAD < count) gm__page_prefetch(set, which[done + GM__PAGES_AHEAD]);
+    holds_add(set, owner, which[done]);
+  }
+  set->hold_count += done;
+  return done;
+}
+
+void gm__page_holds_fork(gm_pages *set, const gm__page_owner *from, gm__page_owner *to) {
+  for (uint32_t node = from->first; node != GM__NO_NODE; node = gm__page_node(set, node)->next)
+    holds_add(set, to, gm__page_of_node(set, node));
+  set->hold_count += from->pages;
 }
 
 static bool holds_drop_extra(gm_pages *set, gm__page_owner *owner, gm_page page) {

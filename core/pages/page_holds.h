@@ -8,6 +8,12 @@
 bool gm__page_holds_begin(gm_pages *set);
 void gm__page_holds_end(gm_pages *set);
 
+enum { GM__PAGES_AHEAD = 8 }; /* records that are asked for before they are needed */
+
+static inline void gm__page_prefetch(const gm_pages *set, gm_page page) {
+  if (page < set->max_pages) __builtin_prefetch(&set->pages[page], 1);
+}
+
 static inline gm__page_extra *gm__page_extra_at(gm_pages *set, uint32_t node) {
   return gm__page_piece_at(&set->holds.extras, node - set->max_pages, sizeof(gm__page_extra));
 }
@@ -43,6 +49,20 @@ bool gm__page_holds_reserve(gm_pages *set, uint32_t count);
 
 /* Gives the owner a hold of a page. REQUIRES: memory for one node, and fewer than GM_PAGE_HOLDS_MOST holds. */
 void gm__page_hold_add(gm_pages *set, gm__page_owner *owner, gm_page page);
+
+/* Can the page have one hold more beside those that it has? */
+static inline bool gm__page_can_share(const gm_pages *set, gm_page page) {
+  if (page >= set->max_pages) return false;
+  const uint32_t holds = set->pages[page].hold.count;
+  return holds && holds < GM_PAGE_HOLDS_MOST;
+}
+
+/* Gives the owner a hold of each page, until one cannot be shared. Returns how many it got. REQUIRES: memory for so
+ * many nodes. */
+uint32_t gm__page_holds_share(gm_pages *set, gm__page_owner *owner, const gm_page *which, uint32_t count);
+
+/* Gives `to` a hold of each page that `from` holds. REQUIRES: memory for so many nodes, and each page can be shared. */
+void gm__page_holds_fork(gm_pages *set, const gm__page_owner *from, gm__page_owner *to);
 
 /* Takes a hold away. False: the owner has none. */
 bool gm__page_hold_drop(gm_pages *set, gm__page_owner *owner, gm_page page);

@@ -8,15 +8,13 @@ gm_status gm__pages_fault(const gm_pages *set, const char *op, gm_error *err) {
   return gm__context_check(set->ctx, op, err);
 }
 
-enum { PAGES_AHEAD = 8 }; /* records that are asked for before they are needed; at half the way those beside them */
-
+/* A release touches the pages beside its own in the owner's list, too. */
 static void pages_prefetch(const gm_pages *set, const gm_page *which, uint32_t i, uint32_t count) {
-  const uint32_t far = i + PAGES_AHEAD, near = i + PAGES_AHEAD / 2;
-  if (far < count && which[far] < set->max_pages) __builtin_prefetch(&set->pages[which[far]], 1);
+  const uint32_t near = i + GM__PAGES_AHEAD / 2;
+  if (i + GM__PAGES_AHEAD < count) gm__page_prefetch(set, which[i + GM__PAGES_AHEAD]);
   if (near >= count || which[near] >= set->max_pages) return;
-  const gm__page_hold *hold = &set->pages[which[near]].hold;
-  if (hold->next < set->max_pages) __builtin_prefetch(&set->pages[hold->next], 1);
-  if (hold->previous < set->max_pages) __builtin_prefetch(&set->pages[hold->previous], 1);
+  gm__page_prefetch(set, set->pages[which[near]].hold.next);
+  gm__page_prefetch(set, set->pages[which[near]].hold.previous);
 }
 
 /* ---- take ---- */
@@ -24,8 +22,8 @@ static void pages_prefetch(const gm_pages *set, const gm_page *which, uint32_t i
 static gm_page pages_take_one(gm_pages *set, gm__page_owner *owner) {
   const gm_page page = gm__page_next(set);
   gm__page *record = &set->pages[page];
-  if (set->order.stacked >= PAGES_AHEAD)
-    __builtin_prefetch(&set->pages[set->order.stack[set->order.stacked - PAGES_AHEAD]], 1);
+  if (set->order.stacked >= GM__PAGES_AHEAD)
+    __builtin_prefetch(&set->pages[set->order.stack[set->order.stacked - GM__PAGES_AHEAD]], 1);
   if (record->keyed) {
     gm__page_key_remove(set, page);
     set->evicted++;
@@ -108,21 +106,11 @@ static gm_status pages_share_fault(gm_pages *set, gm_page page, const char *op, 
   return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op, "page %u has %d holds", page, GM_PAGE_HOLDS_MOST);
 }
 
-static bool pages_can_share(const gm_pages *set, gm_page page) {
-  if (page >= set->max_pages) return false;
-  const uint32_t holds = set->pages[page].hold.count;
-  return holds && holds < GM_PAGE_HOLDS_MOST;
-}
-
 gm_status gm__pages_share(gm_pages *set, gm__page_owner *owner, const gm_page *which, uint32_t count, const char *op,
                           gm_error *err) {
   if (!gm__page_holds_reserve(set, count))
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for %u holds", count);
-  uint32_t done = 0;
-  for (; done < count && pages_can_share(set, which[done]); done++) {
-    pages_prefetch(set, which, done, count);
-    gm__page_hold_add(set, owner, which[done]);
-  }
+  uint32_t done = gm__page_holds_share(set, owner, which, count);
   if (done == count) return GM_OK;
   const gm_page bad = which[done];
   while (done) gm__page_hold_drop(set, owner, which[--done]); /* others hold it: the count is not 0 */
@@ -145,7 +133,7 @@ gm_status gm_pages_share(gm_pages *pages, uint32_t owner, const gm_page *which, 
 static gm_page pages_at_limit(gm_pages *set, const gm__page_owner *from) {
   for (uint32_t node = from->first; node != GM__NO_NODE; node = gm__page_node(set, node)->next) {
     const gm_page page = gm__page_of_node(set, node);
-    if (!pages_can_share(set, page)) return page;
+    if (!gm__page_can_share(set, page)) return page;
   }
   return GM_NO_PAGE;
 }
@@ -156,8 +144,7 @@ static gm_status pages_fork(gm_pages *set, const gm__page_owner *from, gm__page_
   if (bad != GM_NO_PAGE) return pages_share_fault(set, bad, op, err);
   if (!gm__page_holds_reserve(set, from->pages))
     return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for %u holds", from->pages);
-  for (uint32_t node = from->first; node != GM__NO_NODE; node = gm__page_node(set, node)->next)
-    gm__page_hold_add(set, to, gm__page_of_node(set, node));
+  gm__page_holds_fork(set, from, to);
   return GM_OK;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "gm/pages.h"
 #include "support/fail_each.h"
 #include "support/page_scene.h"
 
