@@ -1,6 +1,7 @@
 /* gm_pages_bench: nanoseconds of calls of a page set, beside cells that are scanned.
  *
  *   gm_pages_bench [--pages N] [--rounds N] [--runs N]
+ *   gm_pages_bench --requests FILE      how many sequences of a trace fit (requests.h)
  *
  * Each figure is the lowest of short samples, of which there are runs (7) times rounds (2000). In used order a set of N
  * pages (1000000) is taken whole, and given back in a random order. For the longest call, the runs repeat the same
@@ -12,6 +13,7 @@
 #include <time.h>
 
 #include "cells.h"
+#include "requests.h"
 
 enum { BATCH = 1024, FORK = 256, CELLS = 131072, CELLS_LIVE = 31, TOKENS = 4096 };
 
@@ -290,6 +292,7 @@ static uint32_t number_of(const char *text) {
 }
 
 int main(int argc, char **argv) {
+  if (argc == 3 && strcmp(argv[1], "--requests") == 0) return requests_play(argv[2]);
   for (int i = 1; i < argc; i += 2) {
     const uint32_t number = number_of(i + 1 < argc ? argv[i + 1] : "");
     *(strcmp(argv[i], "--pages") == 0 ? &most : strcmp(argv[i], "--rounds") == 0 ? &rounds : &runs) = number;
