@@ -155,12 +155,14 @@ static uint64_t sleep_map_bytes(const sleep_map *map) {
 
 /* Saves each row of pages that blocks lie in. */
 static gm_status sleep_map_save(const gm__arena *arena, const sleep_map *map, gm_stream *stream, gm_error *err) {
-  const gm__saved_from from = {arena->set->provider->device, &map->range->memory, stream};
+  gm__access part = {.device = arena->set->provider->device, .memory = map->range->memory};
   const uint64_t size = map->page_bytes;
   gm_status status = GM_OK;
   for (uint32_t page = 0, end; page < map->range->page_count && !status; page = end) {
     for (end = page; end < map->range->page_count && sleep_map_has(map, end);) end++;
-    if (end > page) status = gm__saved_pages_read(&from, page * size, (end - page) * size, &map->range->saved, err);
+    part.offset = page * size;
+    part.bytes = (end - page) * size;
+    if (end > page) status = gm__saved_pages_read(&part, stream, &map->range->saved, err);
     if (end == page) end++;
   }
   return status;

@@ -52,25 +52,12 @@ gm_status gm__access_check_spanned(gm_pool *pool, const gm_block *block, uint64_
   return access_range(block, offset, bytes, op, err);
 }
 
-gm_status gm__access_stream(gm_device *device, gm_stream *stream, const char *op, gm_stream **out, gm_error *err) {
-  if (!stream) return gm__device_default_stream(device, op, out, err);
-  if (stream->device != device) return gm__bad_argument(err, op, "`stream` belongs to another device");
-  *out = stream;
-  return GM_OK;
-}
-
 gm_status gm__access_settle(gm_stream *stream, gm_error *err) {
   gm_point point = {0};
   gm_status status = gm_stream_record(stream, &point, err);
   if (status == GM_OK) status = gm_point_wait(stream->device, &point, UINT64_MAX, err);
   gm_point_release(stream->device, &point);
   return status;
-}
-
-void gm__access_rest(gm_stream *stream) {
-  for (int turn = 0; stream && turn < 2; turn++) {
-    if (gm_stream_sync(stream, NULL) == GM_OK) break;
-  }
 }
 
 gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory *out_memory, uint64_t *out_offset) {

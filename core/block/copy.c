@@ -14,7 +14,8 @@ gm_status gm_block_write(gm_pool *pool, const gm_block *block, uint64_t offset, 
   GM__UNCANCELLED();
   gm__span_copy copy;
   gm_status status = gm__span_copy_open(pool, block, offset, bytes, "gm_block_write", &copy, err);
-  return status ? status : gm__span_copy_write(&copy, src, stream, out, err);
+  const gm__transfer what = {.kind = GM__TRANSFER_WRITE, .src = src};
+  return status ? status : gm__span_copy_run(&copy, &what, stream, out, err);
 }
 
 gm_status gm_block_read(gm_pool *pool, const gm_block *block, uint64_t offset, void *dst, uint64_t bytes,
@@ -22,7 +23,8 @@ gm_status gm_block_read(gm_pool *pool, const gm_block *block, uint64_t offset, v
   GM__UNCANCELLED();
   gm__span_copy copy;
   gm_status status = gm__span_copy_open(pool, block, offset, bytes, "gm_block_read", &copy, err);
-  return status ? status : gm__span_copy_read(&copy, dst, stream, out, err);
+  const gm__transfer what = {.kind = GM__TRANSFER_READ, .dst = dst};
+  return status ? status : gm__span_copy_run(&copy, &what, stream, out, err);
 }
 
 static gm_status copy_check_pair(const gm__access *dst, const gm__access *src, const char *op, gm_error *err) {
@@ -109,5 +111,6 @@ gm_status gm_block_fill(gm_pool *pool, const gm_block *block, uint64_t offset, u
   gm__span_copy copy;
   gm_status status = gm__span_copy_open(pool, block, offset, bytes, "gm_block_fill", &copy, err);
   if (!status) status = copy_check_pattern(pattern, pattern_bytes, err);
-  return status ? status : gm__span_copy_fill(&copy, pattern, pattern_bytes, stream, out, err);
+  const gm__transfer what = {.kind = GM__TRANSFER_FILL, .src = pattern, .pattern_bytes = pattern_bytes};
+  return status ? status : gm__span_copy_run(&copy, &what, stream, out, err);
 }

@@ -1,34 +1,9 @@
-#include "core/block/host_access.h"
+#include "core/staging/range_host.h"
 
 #include "core/base/cancel.h"
 #include "core/base/error.h"
+#include "core/block/access.h"
 #include "gm/copy.h"
-
-/* The memory's type; NULL: it is not known, as for some imports. */
-static const gm_memory_type *host_access_type(const gm__access *access) {
-  return access->memory.type < access->device->type_count ? &access->device->types[access->memory.type] : NULL;
-}
-
-bool gm__host_access_is_coherent(const gm__access *access) {
-  const gm_memory_type *type = host_access_type(access);
-  return !type || type->flags & (GM_MEMORY_HOST_COHERENT | GM_MEMORY_HOST_POINTER);
-}
-
-gm__access gm__host_access_widen(const gm__access *access) {
-  const gm_memory_type *type = host_access_type(access);
-  const uint64_t atom = type && type->atom_bytes ? type->atom_bytes : 1, end = access->offset + access->bytes;
-  const uint64_t low = access->offset - access->offset % atom, more = (atom - end % atom) % atom;
-  gm__access wide = *access;
-  wide.offset = low;
-  wide.bytes = (more > access->memory.bytes - end ? access->memory.bytes : end + more) - low;
-  return wide;
-}
-
-gm_status gm__host_access_check(const gm__access *access, const char *op, gm_error *err) {
-  const gm_memory_type *type = host_access_type(access);
-  if (access->memory.host || (type && type->flags & GM_MEMORY_HOST_VISIBLE)) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the memory is not host-visible: ask for GM_HOST_VISIBLE");
-}
 
 /* ---- flush, invalidate ---- */
 
@@ -65,7 +40,7 @@ gm_status gm_block_host(gm_pool *pool, const gm_block *block, void **out, gm_err
   gm_status status = gm__access_open(pool, block, 0, block ? block->bytes : 0, op, &access, err);
   if (status) return status;
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
-  const gm_memory_type *type = host_access_type(&access);
+  const gm_memory_type *type = gm__host_access_type(&access);
   const bool stays = access.memory.host || (type && type->flags & GM_MEMORY_PERSISTENT_MAP);
   if (!stays)
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "no mapping of this memory may stay: ask for GM_MAPPED");

@@ -1,13 +1,12 @@
-#include "core/block/map.h"
-
 #include <inttypes.h>
 
 #include "core/base/alloc.h"
 #include "core/base/cancel.h"
 #include "core/base/error.h"
-#include "core/block/host_access.h"
+#include "core/block/access.h"
 #include "core/device/memory_answer.h"
 #include "core/heap/live.h"
+#include "core/staging/range_host.h"
 #include "gm/copy.h"
 
 /* Host mappings. The block's cold record lists those that their callers have not ended. So unmap knows what to flush,
@@ -77,46 +76,6 @@ static gm__mapping *map_take(gm_pool *pool, const gm_block *block, const void *p
 
 /* ---- map ---- */
 
-/* The backend's stream for a mapping. NULL: with GM_MAP_NO_WAIT, or gm has none for the host's order, so nothing uses
- * the range. */
-static gm_status map_stream(const gm__access *access, uint32_t mode, gm_stream *stream, const char *op, void **out,
-                            gm_error *err) {
-  gm_stream *on = NULL;
-  *out = NULL;
-  if (mode & GM_MAP_NO_WAIT || (!stream && !gm__device_has_default_stream(access->device))) return GM_OK;
-  const gm_status status = gm__access_stream(access->device, stream, op, &on, err);
-  if (!status) *out = on->handle;
-  return status;
-}
-
-/* Must the mapping hold the device's bytes? The flush at its end writes whole atoms, also what the host did not
- * write. */
-static bool map_needs_contents(const gm__access *access, uint32_t mode, const gm__access *wide) {
-  const bool all_new = mode & GM_MAP_DISCARD && !(mode & GM_MAP_READ);
-  const bool whole = wide->offset == access->offset && wide->bytes == access->bytes;
-  return !gm__host_access_is_coherent(access) && !(all_new && whole);
-}
-
-gm_status gm__map_begin(const gm__access *access, uint32_t mode, gm_stream *stream, void **out, gm_error *err) {
-  gm_device *device = access->device;
-  gm_stream *none;
-  void *on;
-  gm_status status = map_stream(access, mode, stream, "gm_block_map", &on, err);
-  if (status) return status;
-  status =
-      gm__submitting(device)->map(device->handle, on, &access->memory, access->offset, access->bytes, mode, out, err);
-  const bool lacks_stream = status == GM_ERR_NOT_SUPPORTED && !on && !(mode & GM_MAP_NO_WAIT);
-  if (lacks_stream) return gm__access_stream(device, NULL, "gm_block_map", &none, err);
-  gm__error_of("gm_block_map", status, err);
-  status = gm__answer_check_word(device, "map", status, (uintptr_t)*out, err);
-  if (status) return status;
-  const gm__access wide = gm__host_access_widen(access);
-  if (!map_needs_contents(access, mode, &wide)) return GM_OK;
-  status = device->ops->invalidate(device->handle, &wide.memory, wide.offset, wide.bytes, err);
-  if (status) gm__submitting(device)->unmap(device->handle, on, &access->memory, *out, NULL);
-  return status;
-}
-
 static gm_status map_make(gm_pool *pool, const gm_block *block, const gm__access *access, uint32_t mode,
                           gm__mapping **out, gm_error *err) {
   gm__mapping *mapping = gm__alloc(map_services(pool), sizeof *mapping);
@@ -154,20 +113,6 @@ gm_status gm_block_map(gm_pool *pool, const gm_block *block, uint64_t offset, ui
 }
 
 /* ---- unmap ---- */
-
-gm_status gm__map_end(const gm__access *access, uint32_t mode, void *pointer, gm_stream *stream, gm_error *err) {
-  gm_device *device = access->device;
-  void *on;
-  gm_status status = map_stream(access, mode, stream, "gm_block_unmap", &on, err);
-  if (status) return status;
-  if (!gm__host_access_is_coherent(access) && mode & (GM_MAP_WRITE | GM_MAP_DISCARD)) {
-    const gm__access wide = gm__host_access_widen(access);
-    status = device->ops->flush(device->handle, &wide.memory, wide.offset, wide.bytes, err);
-    if (status) return status;
-  }
-  status = gm__submitting(device)->unmap(device->handle, on, &access->memory, pointer, err);
-  return gm__error_of("gm_block_unmap", status, err);
-}
 
 gm_status gm_block_unmap(gm_pool *pool, const gm_block *block, void *pointer, gm_stream *stream, gm_error *err) {
   GM__UNCANCELLED();

@@ -100,21 +100,19 @@ static gm_status rect_settle(const rect_job *job, gm_status status, uint64_t beg
   return drained ? drained : status;
 }
 
-/* The ranges of both blocks, which may be in several memories, before the first row moves. */
-static gm_status rect_check_ends(const rect_job *job, gm_error *err) {
-  const gm_rect *rect = &job->rect;
+/* The ranges of both blocks, which may be in several memories, before the first row moves. `empty`: their places. */
+static gm_status rect_check_ends(const rect_job *job, bool empty, gm_error *err) {
+  const gm_rect none = {.src_offset = 0}, *rect = empty ? &none : &job->rect;
+  const uint64_t there = empty ? 0 : gm__rect_dst_span(rect), here = empty ? 0 : gm__rect_src_span(rect);
   gm__span_copy side;
   gm_status status = GM_OK;
-  if (job->dst) {
-    status =
-        gm__span_copy_open(job->dst_pool, job->dst, rect->dst_offset, gm__rect_dst_span(rect), job->op, &side, err);
-  }
+  if (job->dst) status = gm__span_copy_open(job->dst_pool, job->dst, rect->dst_offset, there, job->op, &side, err);
   if (status || !job->src) return status;
-  return gm__span_copy_open(job->src_pool, job->src, rect->src_offset, gm__rect_src_span(rect), job->op, &side, err);
+  return gm__span_copy_open(job->src_pool, job->src, rect->src_offset, here, job->op, &side, err);
 }
 
 static gm_status rect_by_rows(const rect_job *job, gm_error *err) {
-  gm_status status = rect_check_ends(job, err);
+  gm_status status = rect_check_ends(job, false, err);
   if (status) return status;
   gm_device *device = (job->dst ? job->dst_pool : job->src_pool)->device;
   uint64_t begun = 0, left = gm__mul_sat(job->rect.slices, job->rect.rows) - 1; /* the last one is apart */
@@ -134,10 +132,7 @@ static gm_status rect_by_rows(const rect_job *job, gm_error *err) {
 
 /* An empty box is work that is done; its arguments are checked all the same. */
 static gm_status rect_nothing(const rect_job *job, gm_error *err) {
-  gm__span_copy side;
-  gm_status status = GM_OK;
-  if (job->dst) status = gm__span_copy_open(job->dst_pool, job->dst, 0, 0, job->op, &side, err);
-  if (!status && job->src) status = gm__span_copy_open(job->src_pool, job->src, 0, 0, job->op, &side, err);
+  const gm_status status = rect_check_ends(job, true, err);
   if (!status && job->out) *job->out = (gm_point){0};
   return status;
 }

@@ -65,7 +65,7 @@ static gm_status span_copy_part(const span_copy_work *work, const gm__access *pa
     if (src) what.src = src + at;
     if (what.dst) what.dst = (unsigned char *)what.dst + at;
   }
-  return gm__access_run(part, &what, work->stream, out, work->copy->op, err);
+  return gm__range_run(part, &what, work->stream, out, work->copy->op, err);
 }
 
 static gm_status span_copy_step(const span_copy_work *work, const gm__access *part, uint64_t at, bool last,
@@ -103,21 +103,9 @@ static gm_status span_copy_run(const span_copy_work *work, gm_error *err) {
   return drained ? drained : status;
 }
 
-gm_status gm__span_copy_write(gm__span_copy *copy, const void *src, gm_stream *stream, gm_point *out, gm_error *err) {
-  const span_copy_work work = {copy, NULL, {.kind = GM__TRANSFER_WRITE, .src = src}, stream, out};
-  return span_copy_run(&work, err);
-}
-
-gm_status gm__span_copy_read(gm__span_copy *copy, void *dst, gm_stream *stream, gm_point *out, gm_error *err) {
-  const span_copy_work work = {copy, NULL, {.kind = GM__TRANSFER_READ, .dst = dst}, stream, out};
-  return span_copy_run(&work, err);
-}
-
-gm_status gm__span_copy_fill(gm__span_copy *copy, const void *pattern, uint32_t pattern_bytes, gm_stream *stream,
-                             gm_point *out, gm_error *err) {
-  const span_copy_work work = {
-      copy, NULL, {.kind = GM__TRANSFER_FILL, .src = pattern, .pattern_bytes = pattern_bytes}, stream, out};
-  return span_copy_run(&work, err);
+gm_status gm__span_copy_run(gm__span_copy *copy, const gm__transfer *what, gm_stream *stream, gm_point *out,
+                            gm_error *err) {
+  return span_copy_run(&(span_copy_work){copy, NULL, *what, stream, out}, err);
 }
 
 gm_status gm__span_copy_copy(gm__span_copy *dst, gm__span_copy *src, gm_stream *stream, gm_point *out, gm_error *err) {

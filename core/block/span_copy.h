@@ -24,12 +24,10 @@ gm_status gm__span_copy_pass(gm__span_copy *copy, uint64_t bytes, gm_error *err)
 /* INVALID_ARGUMENT: the two are on different devices, or share bytes. */
 gm_status gm__span_copy_check(gm__span_copy dst, const gm__span_copy *src, gm_error *err);
 
-/* Transfers all that is left, as gm__access_run does. `pattern_bytes` is 1 to 16. After a failure no part
+/* Does `what` with all that is left, as gm__range_run does; the bytes of the host are as many. After a failure no part
  * that was begun is under way, except in a capture. */
-gm_status gm__span_copy_write(gm__span_copy *copy, const void *src, gm_stream *stream, gm_point *out, gm_error *err);
-gm_status gm__span_copy_read(gm__span_copy *copy, void *dst, gm_stream *stream, gm_point *out, gm_error *err);
-gm_status gm__span_copy_fill(gm__span_copy *copy, const void *pattern, uint32_t pattern_bytes, gm_stream *stream,
-                             gm_point *out, gm_error *err);
+gm_status gm__span_copy_run(gm__span_copy *copy, const gm__transfer *what, gm_stream *stream, gm_point *out,
+                            gm_error *err);
 gm_status gm__span_copy_copy(gm__span_copy *dst, gm__span_copy *src, gm_stream *stream, gm_point *out, gm_error *err);
 
 #endif

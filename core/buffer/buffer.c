@@ -1,7 +1,6 @@
 #include "core/buffer/buffer.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "core/base/cancel.h"
 #include "core/base/error.h"
@@ -15,6 +14,7 @@
 #include "core/device/point.h"
 #include "core/manage/explain.h"
 #include "core/pool/alloc.h"
+#include "core/staging/range_host.h"
 #include "gm/size.h"
 
 /* Invariants. A buffer has its bytes in exactly one place: a block of its pool, or plain host memory. The pool's
@@ -199,44 +199,37 @@ static gm_status buffer_check_range(const gm_buffer *buffer, uint64_t offset, ui
                           offset, bytes, buffer->bytes);
 }
 
-gm_status gm_buffer_write(gm_buffer *buffer, uint64_t offset, const void *src, uint64_t bytes, gm_stream *stream,
-                          gm_error *err) {
-  GM__UNCANCELLED();
-  static const char op[] = "gm_buffer_write";
+gm_status gm__buffer_copy(gm_buffer *buffer, uint64_t offset, uint64_t bytes, const gm__transfer *what,
+                          gm_stream *stream, gm_error *err) {
+  const bool up = what->kind == GM__TRANSFER_WRITE;
+  const char *op = up ? "gm_buffer_write" : "gm_buffer_read";
   gm__span_copy copy;
   gm_status status = buffer_check_range(buffer, offset, bytes, op, err);
   if (status) return status;
-  if (!src) return gm__bad_argument(err, op, "`src` is NULL");
+  if (!(up ? what->src : what->dst)) return gm__bad_argument(err, op, "`%s` is NULL", up ? "src" : "dst");
   gm__buffer_hold(buffer);
   if (buffer->at.host) {
-    memcpy((char *)buffer->at.host + offset, src, (size_t)bytes);
+    gm__host_move(what, (unsigned char *)buffer->at.host + offset, bytes);
   } else if (buffer->at.location == GM_LOCATION_HOST) {
     status = gm__fail(err, GM_ERR_BUSY, 0, op, "the buffer sleeps without its contents: gm_pool_wake first");
   } else {
     status = gm__span_copy_open(buffer->pool, &buffer->at.block, offset, bytes, op, &copy, err);
-    if (!status) status = gm__span_copy_write(&copy, src, stream, NULL, err);
+    if (!status) status = gm__span_copy_run(&copy, what, stream, NULL, err);
   }
   gm__buffer_let_go(buffer);
   return status;
 }
 
+gm_status gm_buffer_write(gm_buffer *buffer, uint64_t offset, const void *src, uint64_t bytes, gm_stream *stream,
+                          gm_error *err) {
+  GM__UNCANCELLED();
+  const gm__transfer what = {.kind = GM__TRANSFER_WRITE, .src = src};
+  return gm__buffer_copy(buffer, offset, bytes, &what, stream, err);
+}
+
 gm_status gm_buffer_read(gm_buffer *buffer, uint64_t offset, void *dst, uint64_t bytes, gm_stream *stream,
                          gm_error *err) {
   GM__UNCANCELLED();
-  static const char op[] = "gm_buffer_read";
-  gm__span_copy copy;
-  gm_status status = buffer_check_range(buffer, offset, bytes, op, err);
-  if (status) return status;
-  if (!dst) return gm__bad_argument(err, op, "`dst` is NULL");
-  gm__buffer_hold(buffer);
-  if (buffer->at.host) {
-    memcpy(dst, (const char *)buffer->at.host + offset, (size_t)bytes);
-  } else if (buffer->at.location == GM_LOCATION_HOST) {
-    status = gm__fail(err, GM_ERR_BUSY, 0, op, "the buffer sleeps without its contents: gm_pool_wake first");
-  } else {
-    status = gm__span_copy_open(buffer->pool, &buffer->at.block, offset, bytes, op, &copy, err);
-    if (!status) status = gm__span_copy_read(&copy, dst, stream, NULL, err);
-  }
-  gm__buffer_let_go(buffer);
-  return status;
+  const gm__transfer what = {.kind = GM__TRANSFER_READ, .dst = dst};
+  return gm__buffer_copy(buffer, offset, bytes, &what, stream, err);
 }

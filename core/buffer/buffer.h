@@ -4,9 +4,11 @@
 
 #include <stdatomic.h>
 
+#include "core/base/inner.h"
 #include "core/buffer/heat_queue.h"
 #include "core/buffer/layout.h"
 #include "core/buffer/place.h"
+#include "core/staging/range.h"
 
 struct gm_buffer {
   gm__object head;
@@ -39,5 +41,9 @@ struct gm_buffer {
   gm_point *uses;                     /* what gm_buffer_unlock recorded: while `moving`, of that thread alone */
   size_t use_count, use_capacity;
 };
+
+/* gm_buffer_write and gm_buffer_read, by `what`. */
+GM__INNER gm_status gm__buffer_copy(gm_buffer *buffer, uint64_t offset, uint64_t bytes, const gm__transfer *what,
+                                    gm_stream *stream, gm_error *err);
 
 #endif

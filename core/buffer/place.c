@@ -111,8 +111,10 @@ static gm_status place_copy_blocks(gm_buffer *buffer, const gm__place *to, gm_st
   if (!from->host) status = gm__span_copy_open(pool, &from->block, 0, buffer->bytes, op, &source, err);
   if (!status && !to->host) status = gm__span_copy_open(pool, &to->block, 0, buffer->bytes, op, &target, err);
   if (status) return status;
-  if (from->host) return gm__span_copy_write(&target, from->host, stream, NULL, err);
-  if (to->host) return gm__span_copy_read(&source, to->host, stream, NULL, err);
+  const gm__transfer up = {.kind = GM__TRANSFER_WRITE, .src = from->host, .pageable = true};
+  const gm__transfer down = {.kind = GM__TRANSFER_READ, .dst = to->host, .pageable = true};
+  if (from->host) return gm__span_copy_run(&target, &up, stream, NULL, err);
+  if (to->host) return gm__span_copy_run(&source, &down, stream, NULL, err);
   return gm__span_copy_copy(&target, &source, stream, NULL, err);
 }
 

@@ -11,6 +11,7 @@
 #include "core/context/config.h"
 #include "core/guard/guard_record.h"
 #include "core/heap/heap_track.h"
+#include "core/staging/range.h"
 
 /* Invariants. A guarded block is a plain block of the heap with a record. The caller sees the part between the zones;
  * the block's gm__cold says which part that is. The guard has the memory first, while no other thread can name it:
@@ -29,19 +30,16 @@ static gm_status guard_probe(gm_device *device, gm_error *err) {
   const gm__device_request request = {.bytes = GUARD_PROBE, .align = (uint32_t)device->info.alignment};
   unsigned char seen[GUARD_PROBE] = {0};
   gm_memory memory;
-  gm_stream *stream;
   if (!gm__device_has_default_stream(device)) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pool_create", "red zones and patterns " GM__STREAM_MISSING);
   }
-  gm_status status = gm__device_default_stream(device, "gm_pool_create", &stream, err);
-  if (!status) status = gm__device_alloc(device, &request, &memory, err);
+  gm_status status = gm__device_alloc(device, &request, &memory, err);
   if (status) return status;
-  status = gm__submitting(device)->fill(device->handle, stream->handle, &memory, 0, GUARD_PROBE, GM_DEBUG_FRESH_PATTERN,
-                                        1, NULL, err);
-  if (!status) {
-    status =
-        gm__submitting(device)->copy_to_host(device->handle, stream->handle, &memory, 0, seen, GUARD_PROBE, NULL, err);
-  }
+  const gm__access range = {device, memory, 0, GUARD_PROBE};
+  const gm__transfer fill = {.kind = GM__TRANSFER_FILL, .src = GM_DEBUG_FRESH_PATTERN, .pattern_bytes = 1};
+  const gm__transfer read = {.kind = GM__TRANSFER_READ, .dst = seen};
+  status = gm__range_run(&range, &fill, NULL, NULL, "gm_pool_create", err);
+  if (!status) status = gm__range_run(&range, &read, NULL, NULL, "gm_pool_create", err);
   gm__device_free(device, &memory, NULL);
   if (!status && seen[GUARD_PROBE - 1] == (unsigned char)GM_DEBUG_FRESH_PATTERN[0]) return GM_OK;
   if (status && status != GM_ERR_NOT_SUPPORTED) return status;

@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/shadow.h"
 #include "core/discovery/answer.h"
+#include "core/staging/range_host.h"
 
 /* Memory that the host can address is read and written at once where no stream is to be followed. All else goes through
  * the backend's copies, so that zones work on every device. */
@@ -71,57 +72,34 @@ gm_block gm__guard_block(const gm__guard_record *record) {
 
 /* ---- one range ---- */
 
-static unsigned char *record_host(const gm__guard_record *record, uint64_t at) {
-  return (unsigned char *)record->memory.host + record->offset + at;
-}
-
-/* The stream for the work: `stream`, or gm's own where there is none to follow; the call then waits. */
-static gm_status record_stream(gm__guard *guard, gm_stream *stream, gm_stream **out, gm_error *err) {
-  if (!stream) return gm__device_default_stream(guard->heap->device, "gm_alloc", out, err);
-  *out = stream;
-  return GM_OK;
-}
-
 static void record_let_go(const gm__guard *guard, const gm_backend_point *point) {
   guard->heap->device->ops->point_release(guard->heap->device->handle, point, GM_CLOSE_NORMAL);
 }
 
-static gm_status record_fill(gm__guard *guard, const gm__guard_record *record, gm_stream *stream, uint64_t at,
-                             uint64_t bytes, const void *pattern, uint32_t pattern_bytes, gm_error *err) {
-  gm_stream *on;
-  gm_backend_point point;
+/* On `stream`; NULL: by the host where it can, else on gm's own, and the call waits. */
+static gm_status record_run(const gm__guard *guard, const gm__guard_record *record, gm_stream *stream, uint64_t at,
+                            uint64_t bytes, const gm__transfer *what, gm_error *err) {
+  gm_point point = {0};
+  const gm__access range = {guard->heap->device, record->memory, record->offset + at, bytes};
   if (bytes == 0) return GM_OK;
   if (!stream && record->memory.host) {
-    const unsigned char *from = pattern;
-    unsigned char *to = record_host(record, at);
-    for (uint64_t i = 0; i < bytes; i++) to[i] = from[i % pattern_bytes];
+    gm__host_move(what, (unsigned char *)record->memory.host + range.offset, bytes);
     return GM_OK;
   }
-  gm_status status = record_stream(guard, stream, &on, err);
-  if (status) return status;
-  const gm_device *device = guard->heap->device;
-  status = gm__submitting(device)->fill(device->handle, on->handle, &record->memory, record->offset + at, bytes,
-                                        pattern, pattern_bytes, stream ? &point : NULL, err);
-  if (status == GM_OK && stream) record_let_go(guard, &point);
+  const gm_status status = gm__range_run(&range, what, stream, &point, "gm_alloc", err);
+  gm_point_release(range.device, &point);
   return status;
 }
 
-static gm_status record_read(gm__guard *guard, const gm__guard_record *record, gm_stream *stream, uint64_t at, void *to,
-                             uint64_t bytes, gm_error *err) {
-  gm_stream *on;
-  gm_backend_point point;
-  if (bytes == 0) return GM_OK;
-  if (!stream && record->memory.host) {
-    memcpy(to, record_host(record, at), (size_t)bytes);
-    return GM_OK;
-  }
-  gm_status status = record_stream(guard, stream, &on, err);
-  if (status) return status;
-  const gm_device *device = guard->heap->device;
-  status = gm__submitting(device)->copy_to_host(device->handle, on->handle, &record->memory, record->offset + at, to,
-                                                bytes, stream ? &point : NULL, err);
-  if (status == GM_OK && stream) record_let_go(guard, &point);
-  return status;
+static gm_status record_fill(const gm__guard *guard, const gm__guard_record *record, gm_stream *stream, uint64_t at,
+                             uint64_t bytes, const void *pattern, uint32_t pattern_bytes, gm_error *err) {
+  const gm__transfer fill = {.kind = GM__TRANSFER_FILL, .src = pattern, .pattern_bytes = pattern_bytes};
+  return record_run(guard, record, stream, at, bytes, &fill, err);
+}
+
+static gm_status record_read(const gm__guard *guard, const gm__guard_record *record, gm_stream *stream, uint64_t at,
+                             void *to, uint64_t bytes, gm_error *err) {
+  return record_run(guard, record, stream, at, bytes, &(gm__transfer){.kind = GM__TRANSFER_READ, .dst = to}, err);
 }
 
 /* ---- zones and patterns ---- */

@@ -5,11 +5,11 @@
 #include "core/base/cancel.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/block/map.h"
 #include "core/device/watch.h"
 #include "core/heap/mapped.h"
 #include "core/manage/lifecycle.h"
 #include "core/order/order.h"
+#include "core/staging/range_host.h"
 
 /* The end of a pool whose blocks callers still hold. Its object stays, dead, until the context ends: so a name that
  * somebody keeps is answered. What is above the pool (buffers, scopes, managed memory) finds its context there. */

@@ -1,39 +1,19 @@
 #include "core/provider/saved_pages.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/shadow.h"
-#include "core/device/stream.h"
+#include "core/staging/range_host.h"
 
 /* Invariant: AddressSanitizer's marks on pages go before gm itself reads or writes them as a whole. */
 
-/* Bytes of the range, and where they are in host memory. */
-typedef struct saved_part {
-  uint64_t offset, bytes;
-  void *data;
-  bool back; /* from host memory to the range */
-} saved_part;
-
-static gm_status saved_by_stream(const gm__saved_from *of, const saved_part *part, gm_error *err) {
-  gm_stream *stream = of->stream;
-  void *device = of->device->handle;
-  const gm_status status = stream ? GM_OK : gm__device_default_stream(of->device, "gm_pool_sleep", &stream, err);
-  if (status) return status;
-  const gm_backend_ops *ops = gm__submitting(of->device);
-  if (!part->back) {
-    return ops->copy_to_host(device, stream->handle, of->memory, part->offset, part->data, part->bytes, NULL, err);
-  }
-  return ops->copy_to_device(device, stream->handle, of->memory, part->offset, part->data, part->bytes, NULL, err);
-}
-
-static gm_status saved_copy(const gm__saved_from *of, const saved_part *part, gm_error *err) {
-  if (!of->memory->host) return saved_by_stream(of, part, err);
-  void *host = (unsigned char *)of->memory->host + part->offset;
+static gm_status saved_copy(const gm__access *part, const gm__transfer *what, gm_stream *stream, gm_error *err) {
+  if (!part->memory.host) return gm__range_run(part, what, stream, NULL, "gm_pool_sleep", err);
+  void *host = (unsigned char *)part->memory.host + part->offset;
   gm__shadow_open(host, part->bytes);
-  memcpy(part->back ? host : part->data, part->back ? part->data : host, (size_t)part->bytes);
+  gm__host_move(what, host, part->bytes);
   return GM_OK;
 }
 
@@ -42,19 +22,19 @@ static void saved_release(const gm_services *services, gm__saved_pages *pages) {
   gm__release(services, pages, sizeof *pages);
 }
 
-gm_status gm__saved_pages_read(const gm__saved_from *from, uint64_t offset, uint64_t bytes, gm__saved_pages **list,
-                               gm_error *err) {
-  const gm_services *services = gm__context_services(from->device->ctx);
+gm_status gm__saved_pages_read(const gm__access *part, gm_stream *stream, gm__saved_pages **list, gm_error *err) {
+  const gm_services *services = gm__context_services(part->device->ctx);
   gm__saved_pages *pages = gm__alloc(services, sizeof *pages);
   if (pages) {
-    pages->offset = offset;
-    pages->bytes = bytes;
-    pages->data = bytes <= PTRDIFF_MAX ? gm__alloc(services, (size_t)bytes) : NULL;
+    pages->offset = part->offset;
+    pages->bytes = part->bytes;
+    pages->data = part->bytes <= PTRDIFF_MAX ? gm__alloc(services, (size_t)part->bytes) : NULL;
   }
-  const bool has = pages && pages->data;
-  const gm_status status = has ? saved_copy(from, &(saved_part){offset, bytes, pages->data, false}, err)
+  const gm__transfer read = {.kind = GM__TRANSFER_READ, .dst = pages ? pages->data : NULL, .pageable = true};
+  const gm_status status = read.dst
+                               ? saved_copy(part, &read, stream, err)
                                : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_sleep",
-                                          "the host has no %" PRIu64 " bytes for the pool's contents", bytes);
+                                          "the host has no %" PRIu64 " bytes for the pool's contents", part->bytes);
   if (!status) {
     pages->next = *list;
     *list = pages;
@@ -64,10 +44,11 @@ gm_status gm__saved_pages_read(const gm__saved_from *from, uint64_t offset, uint
   return status;
 }
 
-gm_status gm__saved_pages_write(const gm__saved_from *to, const gm__saved_pages *pages, uint64_t offset, uint64_t bytes,
+gm_status gm__saved_pages_write(const gm__access *part, gm_stream *stream, const gm__saved_pages *pages,
                                 gm_error *err) {
-  void *data = (unsigned char *)pages->data + (offset - pages->offset);
-  return saved_copy(to, &(saved_part){offset, bytes, data, true}, err);
+  const void *data = (const unsigned char *)pages->data + (part->offset - pages->offset);
+  const gm__transfer write = {.kind = GM__TRANSFER_WRITE, .src = data, .pageable = true};
+  return saved_copy(part, &write, stream, err);
 }
 
 void gm__saved_pages_drop(const gm_services *services, gm__saved_pages **list) {

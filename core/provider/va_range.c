@@ -401,12 +401,14 @@ gm_status gm__va_ranges_wake(gm__provider *provider, gm__va_range *first, gm_err
 
 static gm_status range_restore(gm__provider *provider, const gm__va_range *range, const gm__saved_pages *saved,
                                gm_stream *stream, gm_error *err) {
-  const gm__saved_from to = {provider->device, &range->memory, stream};
+  gm__access part = {.device = provider->device, .memory = range->memory};
   const uint64_t size = provider->pages.page_bytes, last = (saved->offset + saved->bytes) / size;
   gm_status status = GM_OK;
   for (uint64_t page = saved->offset / size, end; page < last && !status; page = end) {
     for (end = page; end < last && range->handle_of[end];) end++;
-    if (end > page) status = gm__saved_pages_write(&to, saved, page * size, (end - page) * size, err);
+    part.offset = page * size;
+    part.bytes = (end - page) * size;
+    if (end > page) status = gm__saved_pages_write(&part, stream, saved, err);
     if (end == page) end++;
   }
   return status;

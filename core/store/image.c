@@ -5,6 +5,7 @@
 #include "core/base/alloc.h"
 #include "core/base/little.h"
 #include "core/base/saturate.h"
+#include "core/buffer/buffer.h"
 #include "core/device/device_alloc.h"
 #include "core/pool/alloc.h"
 #include "gm/copy.h"
@@ -105,6 +106,7 @@ static void image_count(const gm_value *value, image_size *size) {
 
 typedef struct image_writer {
   unsigned char *tree, *data;
+  bool pageable; /* `data` is */
   gm_error *err;
 } image_writer;
 
@@ -120,6 +122,14 @@ static void image_name(image_writer *writer, const char *name) {
   writer->tree += bytes;
 }
 
+static gm_status image_tensor(image_writer *writer, const gm_value *value) {
+  const gm__transfer to = {.kind = GM__TRANSFER_READ, .dst = writer->data, .pageable = writer->pageable};
+  writer->data += gm__round_up(value->bytes, GM__IMAGE_ALIGN);
+  if (value->buffer) return gm__buffer_copy(value->buffer, value->offset, value->bytes, &to, NULL, writer->err);
+  if (value->bytes) memcpy(to.dst, value->host, (size_t)value->bytes);
+  return GM_OK;
+}
+
 static gm_status image_node(image_writer *writer, gm_value *value) {
   const bool tensor = value->form == GM_VALUE_TENSOR;
   image_bytes(writer, value->form, 1);
@@ -128,11 +138,7 @@ static gm_status image_node(image_writer *writer, gm_value *value) {
   image_bytes(writer, value->dtype, 4);
   image_bytes(writer, tensor ? value->bytes : value->count, 8);
   for (uint32_t i = 0; i < value->rank; i++) image_bytes(writer, value->shape[i], 8);
-  if (tensor) {
-    const gm_status status = gm_value_read(value, 0, writer->data, value->bytes, NULL, writer->err);
-    writer->data += gm__round_up(value->bytes, GM__IMAGE_ALIGN);
-    return status;
-  }
+  if (tensor) return image_tensor(writer, value);
   gm_status status = GM_OK;
   for (size_t i = 0; i < value->count && !status; i++) {
     if (value->names) image_name(writer, value->names[i]);
@@ -156,7 +162,7 @@ gm_status gm__image_write(gm_value *value, gm_pool *pinned, gm__image **out, gm_
   const uint64_t bytes = gm__add_sat(begin, size.data);
   gm__image *image = pinned ? image_pinned(value->ctx, pinned, bytes) : gm__image_new(value->ctx, bytes);
   if (!image) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_store", "no host memory for a value");
-  image_writer writer = {image->data + GM__IMAGE_HEAD, image->data + begin, err};
+  image_writer writer = {image->data + GM__IMAGE_HEAD, image->data + begin, !image->pool, err};
   const gm_status status = image_node(&writer, value);
   if (status) {
     gm__image_release(image);

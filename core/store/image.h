@@ -34,7 +34,7 @@ gm_status gm__image_pool(gm_device *device, uint64_t keep_bytes, gm_pool **out, 
 
 /* Makes the tensors of a value that is read. */
 typedef struct gm__image_maker {
-  gm_status (*tensor)(void *user, const gm_tensor_desc *desc, uint64_t bytes, const void *data, gm_value **out,
+  gm_status (*tensor)(void *user, const gm_tensor_desc *desc, uint64_t bytes, const gm__transfer *from, gm_value **out,
                       gm_error *err);
   void *user;
 } gm__image_maker;

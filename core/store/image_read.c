@@ -13,6 +13,7 @@ typedef struct image_reader {
   gm_context *ctx;
   const gm__image_maker *maker;
   const unsigned char *at, *tree_end, *data, *data_end;
+  bool pageable; /* `data` is */
   gm_error *err;
 } image_reader;
 
@@ -46,7 +47,8 @@ static gm_status image_tensor(image_reader *reader, const image_node *node, gm_v
   }
   const uint64_t room = gm__round_up(bytes, GM__IMAGE_ALIGN);
   if (room > (uint64_t)(reader->data_end - reader->data)) return image_wrong(reader->err, "a tensor is cut short");
-  const gm_status status = reader->maker->tensor(reader->maker->user, &desc, bytes, reader->data, out, reader->err);
+  const gm__transfer from = {.kind = GM__TRANSFER_WRITE, .src = reader->data, .pageable = reader->pageable};
+  const gm_status status = reader->maker->tensor(reader->maker->user, &desc, bytes, &from, out, reader->err);
   reader->data += room;
   return status;
 }
@@ -156,7 +158,7 @@ static gm_status image_open(image_reader *reader, const gm__image *image) {
 
 gm_status gm__image_read(gm_context *ctx, const gm__image *image, const gm__image_maker *maker, gm_value **out,
                          gm_error *err) {
-  image_reader reader = {.ctx = ctx, .maker = maker, .err = err};
+  image_reader reader = {.ctx = ctx, .maker = maker, .pageable = !image->pool, .err = err};
   gm_value *value = NULL;
   gm_status status = image_open(&reader, image);
   if (!status) status = image_any(&reader, 0, &value);

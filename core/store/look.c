@@ -18,10 +18,10 @@ gm_status gm__store_look_prefix(const gm_store *store, const char *prefix, char 
 
 const gm_services *gm__store_look_services(const gm_store *store) { return gm__context_services(store->ctx); }
 
-static gm_status look_tensor(void *user, const gm_tensor_desc *desc, uint64_t bytes, const void *data, gm_value **out,
-                             gm_error *err) {
+static gm_status look_tensor(void *user, const gm_tensor_desc *desc, uint64_t bytes, const gm__transfer *from,
+                             gm_value **out, gm_error *err) {
   (void)bytes;
-  return gm_value_tensor_on_host(user, desc, data, out, err);
+  return gm_value_tensor_on_host(user, desc, from->src, out, err);
 }
 
 static gm_status look_at_image(const gm_store *store, gm__image *image, gm_value **out, gm_error *err) {

@@ -73,7 +73,8 @@ gm_status gm_store_put_tensor(gm_store *store, const char *text, const gm_tensor
   if (!status) status = gm__store_key_read(text, false, &key, op, err);
   if (!status) status = gm__tensor_read(desc, &asked, &bytes, op, err);
   if (!status && bytes && !data) status = gm__bad_argument(err, op, "`data` is NULL");
-  if (!status) status = gm__room_tensor(store, &asked, bytes, data, &value, err);
+  const gm__transfer from = {.kind = GM__TRANSFER_WRITE, .src = data};
+  if (!status) status = gm__room_tensor(store, &asked, bytes, &from, &value, err);
   if (status) return status;
   status = gm__put(store, &key.name, value, GM__PUT_KEEPS_USERS, op, err);
   gm_value_release(value, NULL);

@@ -77,16 +77,16 @@ static gm_status room_refused(gm_store *store, uint64_t bytes, room_lack lack, g
                   "the device has no room for %s, and nothing below has room%.380s", size, places);
 }
 
-gm_status gm__room_tensor(gm_store *store, const gm_tensor_desc *desc, uint64_t bytes, const void *data, gm_value **out,
-                          gm_error *err) {
+gm_status gm__room_tensor(gm_store *store, const gm_tensor_desc *desc, uint64_t bytes, const gm__transfer *from,
+                          gm_value **out, gm_error *err) {
   gm_status status;
   room_lack lack = ROOM_NO_LACK;
   do {
-    status = gm__value_pool_tensor(store->pool, desc, bytes, data, GM_FALLBACK_REFUSE, NULL, out, err);
+    status = gm__value_pool_tensor(store->pool, desc, bytes, from, GM_FALLBACK_REFUSE, NULL, out, err);
   } while (room_is_short(status) && room_make_for(store, bytes, &lack));
   if (!room_is_short(status)) return status;
   if (store->fallback == GM_FALLBACK_REFUSE) return room_refused(store, bytes, lack, status, err);
-  return gm__value_pool_tensor(store->pool, desc, bytes, data, store->fallback, NULL, out, err);
+  return gm__value_pool_tensor(store->pool, desc, bytes, from, store->fallback, NULL, out, err);
 }
 
 /* ---- a value with tensors in host memory ---- */
@@ -117,7 +117,8 @@ gm_status gm__room_value(gm_store *store, gm_value *value, gm_value **out, gm_er
   }
   if (value->form == GM_VALUE_TENSOR) {
     const gm_tensor_desc desc = gm__value_desc(value);
-    return gm__room_tensor(store, &desc, value->bytes, value->host, out, err);
+    const gm__transfer from = {.kind = GM__TRANSFER_WRITE, .src = value->host, .pageable = true};
+    return gm__room_tensor(store, &desc, value->bytes, &from, out, err);
   }
   const gm_services *services = gm__context_services(store->ctx);
   gm_value **items = gm__alloc_array(services, value->count, sizeof(gm_value *));
@@ -130,9 +131,9 @@ gm_status gm__room_value(gm_store *store, gm_value *value, gm_value **out, gm_er
 
 /* ---- a value of an image ---- */
 
-static gm_status room_make(void *user, const gm_tensor_desc *desc, uint64_t bytes, const void *data, gm_value **out,
-                           gm_error *err) {
-  return gm__room_tensor(user, desc, bytes, data, out, err);
+static gm_status room_make(void *user, const gm_tensor_desc *desc, uint64_t bytes, const gm__transfer *from,
+                           gm_value **out, gm_error *err) {
+  return gm__room_tensor(user, desc, bytes, from, out, err);
 }
 
 gm_status gm__room_image(gm_store *store, const gm__image *image, gm_value **out, gm_error *err) {

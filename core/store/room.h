@@ -4,9 +4,9 @@
 
 #include "core/store/entry.h"
 
-/* Make a tensor on the device, of a checked description. */
-gm_status gm__room_tensor(gm_store *store, const gm_tensor_desc *desc, uint64_t bytes, const void *data, gm_value **out,
-                          gm_error *err);
+/* Make a tensor on the device, of a checked description, written from host memory. */
+gm_status gm__room_tensor(gm_store *store, const gm_tensor_desc *desc, uint64_t bytes, const gm__transfer *from,
+                          gm_value **out, gm_error *err);
 
 /* The value itself, with one reference more, or a copy of it that has nothing in plain host memory. */
 gm_status gm__room_value(gm_store *store, gm_value *value, gm_value **out, gm_error *err);

@@ -114,7 +114,7 @@ static gm_status value_buffer_make(gm_pool *pool, uint64_t bytes, uint64_t eleme
   return gm_buffer_create(pool, &params, out, err);
 }
 
-gm_status gm__value_pool_tensor(gm_pool *pool, const gm_tensor_desc *desc, uint64_t bytes, const void *data,
+gm_status gm__value_pool_tensor(gm_pool *pool, const gm_tensor_desc *desc, uint64_t bytes, const gm__transfer *from,
                                 gm_fallback fallback, gm_stream *stream, gm_value **out, gm_error *err) {
   uint32_t block_elements = 1, block_bytes = 1;
   gm_value *value = value_tensor_new(pool->ctx, desc, bytes);
@@ -124,7 +124,7 @@ gm_status gm__value_pool_tensor(gm_pool *pool, const gm_tensor_desc *desc, uint6
     status =
         value_buffer_make(pool, bytes, bytes / block_bytes * block_elements, fallback, stream, &value->buffer, err);
     if (!status) value->fell = value->buffer->fell_back;
-    if (!status) status = gm_buffer_write(value->buffer, 0, data, bytes, stream, err);
+    if (!status) status = gm__buffer_copy(value->buffer, 0, bytes, from, stream, err);
   }
   if (status) {
     gm_value_release(value, stream);
@@ -143,7 +143,8 @@ gm_status gm_value_tensor(gm_pool *pool, const gm_tensor_desc *desc, const void 
   if (!status) status = gm__tensor_read(desc, &asked, &bytes, op, err);
   if (status) return status;
   if (!out || (bytes && !data)) return gm__bad_argument(err, op, "`%s` is NULL", out ? "data" : "out");
-  return gm__value_pool_tensor(pool, &asked, bytes, data, fallback, stream, out, err);
+  const gm__transfer from = {.kind = GM__TRANSFER_WRITE, .src = data};
+  return gm__value_pool_tensor(pool, &asked, bytes, &from, fallback, stream, out, err);
 }
 
 gm_status gm_value_tensor_on_host(gm_context *ctx, const gm_tensor_desc *desc, const void *data, gm_value **out,

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/thread.h"
 #include "core/context/object.h"
+#include "core/staging/range.h"
 #include "gm/value.h"
 
 typedef struct gm__value_name {
@@ -88,8 +89,8 @@ gm_status gm__tensor_read(const gm_tensor_desc *desc, gm_tensor_desc *out, uint6
 gm_status gm__value_host_tensor(gm_context *ctx, const gm_tensor_desc *desc, uint64_t bytes, gm_value **out,
                                 gm_error *err);
 
-/* A tensor of a checked description in memory of `pool`, filled from `data`. */
-gm_status gm__value_pool_tensor(gm_pool *pool, const gm_tensor_desc *desc, uint64_t bytes, const void *data,
+/* A tensor of a checked description in memory of `pool`, written from host memory. */
+gm_status gm__value_pool_tensor(gm_pool *pool, const gm_tensor_desc *desc, uint64_t bytes, const gm__transfer *from,
                                 gm_fallback fallback, gm_stream *stream, gm_value **out, gm_error *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/sized.h"
+#include "core/staging/carry.h"
 #include "gm/copy.h"
 #include "gm/native_cuda.h"
 #include "gm/native_hip.h"
@@ -225,11 +226,27 @@ static gm_status peer_by_driver(peer_job *job, const char *op, gm_error *err) {
   return status;
 }
 
+/* The streams of both ends; NULL: calls wait. The receiving one's earlier work is done then. */
+static gm_status peer_streams(const peer_job *job, gm_stream **to, gm_stream **from, const char *op, gm_error *err) {
+  gm_status status = gm__access_stream(job->dst.device, job->stream, op, to, err);
+  if (status == GM_OK && job->stream) status = gm__access_settle(job->stream, err);
+  if (status || !gm__device_has_default_stream(job->src.device)) return status;
+  return gm__access_stream(job->src.device, NULL, op, from, err);
+}
+
+/* Through the ring of the device that is farther from the host. */
 static gm_status peer_by_gm(peer_job *job, const char *op, gm_error *err) {
-  gm__staged staged = {0, false};
-  gm_status status = gm__staging_copy(&job->dst, &job->src, job->stream, &staged, op, err);
-  job->result.staging_bytes = staged.staging_bytes;
-  job->result.pinned = staged.pinned;
+  const bool sends = job->dst.device->info.unified && !job->src.device->info.unified;
+  gm__carry carry = {.to.range = &job->dst,
+                     .from.range = &job->src,
+                     .bytes = job->dst.bytes,
+                     .lender = sends ? job->src.device : job->dst.device,
+                     .patient = true,
+                     .op = op};
+  gm_status status = peer_streams(job, &carry.to.stream, &carry.from.stream, op, err);
+  if (status == GM_OK) status = gm__carry_run(&carry, err);
+  job->result.staging_bytes = carry.staged_bytes;
+  job->result.pinned = carry.pinned;
   if (status == GM_OK && job->out) *job->out = (gm_point){0, 0, 0};
   return status;
 }

@@ -10,15 +10,4 @@
  * both devices, and *out is remembered. A failure says nothing about the copies: the next call tries again. */
 gm_status gm__peer_prove(gm__peer_way *way, gm_device *src, gm__peer_proof *out, gm_error *err);
 
-/* How a copy went through host memory of gm's own. */
-typedef struct gm__staged {
-  uint64_t staging_bytes;
-  bool pinned;
-} gm__staged;
-
-/* Copies through host memory, and returns when the bytes have arrived. `stream` is one of the receiving device, NULL
- * for gm's own; the copy waits for its earlier work. `dst` and `src` have the same number of bytes. */
-gm_status gm__staging_copy(const gm__access *dst, const gm__access *src, gm_stream *stream, gm__staged *out,
-                           const char *op, gm_error *err);
-
 #endif

@@ -75,28 +75,24 @@ static void load_cut(const gm_transfer *t, uint64_t room, gm__transfer_load *loa
 
 /* --- one part of a load --- */
 
-/* A part in one memory. `host`: the part's place in the slot, where its bytes are; else the program's memory. */
-static gm_status load_submit_line(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
-                                  unsigned char *host, gm_point *point, gm_error *err) {
-  gm__access access;
-  const gm_status status = gm__transfer_open(t, copy, at, bytes, &access, err);
-  gm_point *out = t->stream ? point : NULL;
-  if (status) return status;
-  return copy->way == GM__TRANSFER_DOWN ? gm__access_read(&access, host, t->stream, out, load_op, err)
-                                        : gm__access_write(&access, host, t->stream, out, load_op, err);
-}
-
 /* `through`: the part's place in the slot; NULL: it goes past the ring. */
 static gm_status load_submit_part(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
                                   unsigned char *through, gm_point *point, gm_error *err) {
+  const bool down = copy->way == GM__TRANSFER_DOWN;
   const gm_end *to = &copy->what.to, *from = &copy->what.from;
+  gm_point *out = t->stream ? point : NULL;
   gm__span_copy there, here;
+  gm__access access;
   gm_status status = GM_OK;
   if (copy->path == GM__TRANSFER_BOX) return gm__transfer_submit_box(t, copy, point, err);
   if (through && copy->way == GM__TRANSFER_UP) status = gm__transfer_fill(t, copy, at, bytes, through, err);
   if (status) return status;
   unsigned char *host = through ? through : gm__transfer_host(copy, at);
-  if (copy->one_memory) return load_submit_line(t, copy, at, bytes, host, point, err);
+  const gm__transfer what = {.kind = down ? GM__TRANSFER_READ : GM__TRANSFER_WRITE, .src = host, .dst = host};
+  if (copy->one_memory) {
+    status = gm__transfer_open(t, copy, at, bytes, &access, err);
+    return status ? status : gm__range_run(&access, &what, t->stream, out, load_op, err);
+  }
   if (to->block) {
     status = gm__span_copy_open(to->pool, to->block, to->offset + at, bytes, load_op, &there, err);
   }
@@ -104,10 +100,8 @@ static gm_status load_submit_part(const gm_transfer *t, const gm__transfer_copy 
     status = gm__span_copy_open(from->pool, from->block, from->offset + at, bytes, load_op, &here, err);
   }
   if (status) return status;
-  gm_point *out = t->stream ? point : NULL;
   if (copy->way == GM__TRANSFER_INSIDE) return gm__span_copy_copy(&there, &here, t->stream, out, err);
-  return copy->way == GM__TRANSFER_DOWN ? gm__span_copy_read(&here, host, t->stream, out, err)
-                                        : gm__span_copy_write(&there, host, t->stream, out, err);
+  return gm__span_copy_run(down ? &here : &there, &what, t->stream, out, err);
 }
 
 static void load_count(gm_transfer *t, const gm__transfer_copy *copy, uint64_t bytes) {

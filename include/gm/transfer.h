@@ -125,8 +125,8 @@ GM_API gm_status gm_transfer_measure(gm_device *device, gm_transfer_links *out, 
 GM_API gm_status gm_transfer_measure_again(gm_device *device, gm_transfer_links *out, gm_error *err);
 
 /* Totals of what transfers, loads, saves, pipelines and copies between devices have moved between the host and a device
- * since it was opened. Copies of gm_block_write and gm_block_read by the program do not count, nor those that the host
- * does. */
+ * since it was opened. Buffers, values of stores and pools that sleep count, where they take page-locked slots. Copies
+ * of gm_block_write and gm_block_read by the program do not count, nor those that the host does. */
 typedef struct gm_transfer_totals {
   uint32_t struct_size; /* set by the caller */
   uint64_t users;       /* that have begun: transfers, loads by device, reads of saves, runs of pipelines, copies */

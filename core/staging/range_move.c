@@ -1,10 +1,8 @@
-/* Transfers of a range: on a stream, or by the host where gm has no stream for them. */
 #include "core/base/error.h"
-#include "core/block/access.h"
-#include "core/block/by_host.h"
+#include "core/staging/range_host.h"
 
-static gm_status access_submit(const gm__access *access, const gm__transfer *what, const gm_stream *on,
-                               gm_backend_point *point, gm_error *err) {
+static gm_status range_submit(const gm__access *access, const gm__transfer *what, const gm_stream *on,
+                              gm_backend_point *point, gm_error *err) {
   gm_device *device = access->device;
   const gm_backend_ops *ops = gm__submitting(device);
   const gm_memory *memory = &access->memory;
@@ -22,28 +20,16 @@ static gm_status access_submit(const gm__access *access, const gm__transfer *wha
   return ops->copy(device->handle, on->handle, &item, point, err);
 }
 
-gm_status gm__access_run(const gm__access *access, const gm__transfer *what, gm_stream *stream, gm_point *out,
+gm_status gm__range_move(const gm__access *access, const gm__transfer *what, gm_stream *stream, gm_point *out,
                          const char *op, gm_error *err) {
   gm_stream *on;
   gm_backend_point point = {0};
-  if (what->kind == GM__TRANSFER_WRITE && !what->src) return gm__bad_argument(err, op, "`src` is NULL");
-  if (what->kind == GM__TRANSFER_READ && !what->dst) return gm__bad_argument(err, op, "`dst` is NULL");
   if (!stream && access->bytes && !gm__device_has_default_stream(access->device)) {
     if (out) *out = (gm_point){0};
     return gm__error_of(op, gm__access_by_host(access, what, op, err), err);
   }
   gm_status status = gm__access_stream(access->device, stream, op, &on, err);
-  if (!status && access->bytes) status = access_submit(access, what, on, stream && out ? &point : NULL, err);
+  if (!status && access->bytes) status = range_submit(access, what, on, stream && out ? &point : NULL, err);
   if (!status && out) *out = stream ? (gm_point){stream->id, point.handle, point.value} : (gm_point){0};
   return gm__error_of(op, status, err);
-}
-
-gm_status gm__access_write(const gm__access *access, const void *src, gm_stream *stream, gm_point *out, const char *op,
-                           gm_error *err) {
-  return gm__access_run(access, &(gm__transfer){.kind = GM__TRANSFER_WRITE, .src = src}, stream, out, op, err);
-}
-
-gm_status gm__access_read(const gm__access *access, void *dst, gm_stream *stream, gm_point *out, const char *op,
-                          gm_error *err) {
-  return gm__access_run(access, &(gm__transfer){.kind = GM__TRANSFER_READ, .dst = dst}, stream, out, op, err);
 }
