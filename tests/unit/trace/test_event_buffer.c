@@ -59,6 +59,26 @@ static void test_every_kind_of_word(void **state) {
   close_recorder(&host, recorder);
 }
 
+/* The words of a label are passed whole, whatever its length. */
+static void test_labels_of_any_length(void **state) {
+  (void)state;
+  static const char letters[] = "abcdefghijkl";
+  counted_services host;
+  gm__recorder *recorder = open_recorder(&host);
+  gm__event_buffer *events = gm__recorder_buffer(recorder, 0);
+  char expected[1000] = "gmtrace 1\n# it\n";
+  for (size_t length = 1; length < sizeof letters; length++) {
+    const size_t end = strlen(expected);
+    gm__event_buffer_mark(events, letters, length);
+    gm__event_buffer_add(events, 1, length, 0);
+    gm__event_buffer_add(events, 1, 0, 0);
+    snprintf(expected + end, sizeof expected - end, "m %.*s\na %zu %zu 0\nf %zu\n", (int)length, letters, length,
+             length, length);
+  }
+  finish(recorder, expected);
+  close_recorder(&host, recorder);
+}
+
 static void test_event_buffers_are_merged_by_their_numbers(void **state) {
   (void)state;
   counted_services host;
@@ -122,6 +142,7 @@ static void test_more_streams_than_numbers(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_kind_of_word),
+      cmocka_unit_test(test_labels_of_any_length),
       cmocka_unit_test(test_event_buffers_are_merged_by_their_numbers),
       cmocka_unit_test(test_chunks_follow_each_other),
       cmocka_unit_test(test_more_streams_than_numbers),
