@@ -67,8 +67,9 @@ static gm_status carry_wait(const carry_work *w, carry_piece *piece, gm_error *e
 static gm_status carry_copy(const carry_work *w, carry_piece *piece, gm_error *err) {
   const bool up = piece->written;
   const gm__carry_end *end = up ? &w->carry->to : &w->carry->from;
-  unsigned char *slot = piece->slot->host, *host = end->host ? end->host + piece->at : NULL;
+  unsigned char *slot = piece->slot->host;
   if (!end->range) {
+    unsigned char *host = end->host + piece->at;
     memcpy(up ? host : slot, up ? slot : host, (size_t)piece->bytes);
     return GM_OK;
   }
