@@ -55,6 +55,22 @@ gm_status gm__opencl_copy_many(void *device, void *stream, const gm_copy_item *i
   return gm__opencl_point_after(opened, queue.handle, status, out, err);
 }
 
+gm_status gm__opencl_expand(void *device, void *stream, const gm_memory *dst, uint64_t dst_offset, const gm_memory *src,
+                            uint64_t src_offset, uint64_t count, gm_dtype from, gm_backend_point *out, gm_error *err) {
+  const gm__opencl_expansion what = {
+      gm__opencl_memory_of(dst), gm__opencl_memory_of(src), dst_offset, src_offset, count, from == GM_DTYPE_F16};
+  gm__opencl_queue queue;
+  cl_event event = NULL;
+  const gm_status status = gm__opencl_queue_of(device, stream, &queue, err);
+  if (status != GM_OK) return status;
+  if (count == 0) return gm__opencl_point_mark(device, queue.handle, out, err);
+  if (gm__opencl_kernels_expand(device, queue.handle, &what, &event)) {
+    return gm__opencl_point_end(device, queue.handle, event, out, err);
+  }
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_backend_ops.expand",
+                  "no kernel of the driver expands these numbers");
+}
+
 /* A fill command takes only offsets (or addresses) and sizes that are multiples of the pattern. So gm spreads the
  * pattern to 16 bytes. It fills a ragged beginning and end with pieces of 1, 2, 4 and 8 bytes, at most four on either
  * side. */

@@ -11,7 +11,7 @@
 typedef struct gm__opencl_kernels {
   _Atomic int state;
   cl_program program;
-  cl_kernel copy;
+  cl_kernel copy, expand;
   gm__mutex lock; /* of the arguments */
 } gm__opencl_kernels;
 

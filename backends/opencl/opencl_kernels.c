@@ -6,12 +6,13 @@
 #include "core/base/log.h"
 #include "core/base/saturate.h"
 
-/* Invariants: one thread moves `state` from NONE to BUSY. It writes `program` and `copy` before it sets READY. REFUSED
- * stays. A thread that finds BUSY does not wait: it goes without the kernel. The arguments of a kernel belong to it, so
- * `lock` is held from the first one until the kernel is enqueued. */
+/* Invariants: one thread moves `state` from NONE to BUSY. It writes `program` and the kernels before it sets READY.
+ * REFUSED stays. A thread that finds BUSY does not wait: it goes without the kernel. The arguments of a kernel belong
+ * to it, so `lock` is held from the first one until the kernel is enqueued. */
 
 enum { KERNELS_NONE, KERNELS_BUSY, KERNELS_READY, KERNELS_REFUSED };
 enum { KERNELS_LEAST = 16, KERNELS_ITEM_MOST = 65536, KERNELS_GROUP = 64, KERNELS_SHARE = 1 << 20 };
+enum { KERNELS_EXPAND_GROUPS = 1024 };
 
 /* A group of threads takes an item, and then the next one that no other has. Words of 16 bytes where both sides have
  * them at the same places. */
@@ -32,6 +33,21 @@ static const char kernels_text[] =
     "__kernel void gm_copy_many(__global uchar *to, __global const uchar *from, __global const ulong *items,\n"
     "                           const ulong count) {\n"
     "  for (ulong i = get_group_id(0); i < count; i += get_num_groups(0)) gm_copy_item(to, from, items + 3 * i);\n"
+    "}\n"
+    "uint gm_from_half(uint number) {\n"
+    "  const uint sign = (number & 0x8000) << 16, exponent = number >> 10 & 31, fraction = number & 0x3ff;\n"
+    "  if (exponent == 31) return sign | 0x7f800000 | fraction << 13 | (fraction ? 0x400000 : 0);\n"
+    "  if (exponent) return sign | (exponent + 112) << 23 | fraction << 13;\n"
+    "  if (!fraction) return sign;\n"
+    "  const uint top = 31 - clz(fraction);\n"
+    "  return sign | (top + 103) << 23 | (fraction << (23 - top) & 0x7fffff);\n"
+    "}\n"
+    "__kernel void gm_expand(__global uint *to, __global const ushort *from, const ulong to_at, const ulong from_at,\n"
+    "                        const ulong count, const uint half_) {\n"
+    "  for (ulong i = get_global_id(0); i < count; i += get_global_size(0)) {\n"
+    "    const uint number = from[from_at + i];\n"
+    "    to[to_at + i] = half_ ? gm_from_half(number) : number << 16;\n"
+    "  }\n"
     "}\n";
 
 /* ---- the program ---- */
@@ -51,12 +67,14 @@ static const char *kernels_make(gm__opencl_device *device, cl_int *code) {
   *code = cl->clBuildProgram(kernels->program, 1, &device->id, "", NULL, NULL);
   if (*code != CL_SUCCESS) return "clBuildProgram";
   kernels->copy = cl->clCreateKernel(kernels->program, "gm_copy_many", code);
-  return kernels->copy ? NULL : "clCreateKernel";
+  if (kernels->copy) kernels->expand = cl->clCreateKernel(kernels->program, "gm_expand", code);
+  return kernels->expand ? NULL : "clCreateKernel";
 }
 
 static void kernels_release(const gm__opencl_device *device) {
   const gm__opencl_kernels *kernels = &device->kernels;
   if (kernels->copy) device->cl->clReleaseKernel(kernels->copy);
+  if (kernels->expand) device->cl->clReleaseKernel(kernels->expand);
   if (kernels->program) device->cl->clReleaseProgram(kernels->program);
 }
 
@@ -166,6 +184,38 @@ bool gm__opencl_kernels_copy(gm__opencl_device *device, cl_command_queue queue, 
   if (!table) return false;
   const cl_int code = kernels_submit(device, queue, items, count, table, event);
   device->cl->clReleaseMemObject(table);
+  if (code != CL_SUCCESS) kernels_refuse(device, "clEnqueueNDRangeKernel", code);
+  return code == CL_SUCCESS;
+}
+
+/* ---- expansion ---- */
+
+static cl_int kernels_set_expand(const gm__opencl_device *device, const gm__opencl_expansion *e) {
+  const gm__opencl_syms *cl = device->cl;
+  cl_kernel kernel = device->kernels.expand;
+  const cl_ulong to_at = (e->to->origin + e->to_offset) / 4, from_at = (e->from->origin + e->from_offset) / 2;
+  const cl_ulong count = e->count;
+  const cl_uint half = e->half;
+  cl_int code = cl->clSetKernelArg(kernel, 0, sizeof(cl_mem), &e->to->buffer);
+  if (!code) code = cl->clSetKernelArg(kernel, 1, sizeof(cl_mem), &e->from->buffer);
+  if (!code) code = cl->clSetKernelArg(kernel, 2, sizeof to_at, &to_at);
+  if (!code) code = cl->clSetKernelArg(kernel, 3, sizeof from_at, &from_at);
+  if (!code) code = cl->clSetKernelArg(kernel, 4, sizeof count, &count);
+  if (!code) code = cl->clSetKernelArg(kernel, 5, sizeof half, &half);
+  return code;
+}
+
+bool gm__opencl_kernels_expand(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_expansion *e,
+                               cl_event *event) {
+  if (!kernels_take(e->to) || !kernels_take(e->from) || !kernels_ready(device)) return false;
+  if ((e->to->origin + e->to_offset) % 4 || (e->from->origin + e->from_offset) % 2) return false;
+  const size_t group = KERNELS_GROUP, all = group * (size_t)gm__min(1 + e->count / group, KERNELS_EXPAND_GROUPS);
+  gm__mutex_lock(&device->kernels.lock);
+  cl_int code = kernels_set_expand(device, e);
+  if (!code) {
+    code = device->cl->clEnqueueNDRangeKernel(queue, device->kernels.expand, 1, NULL, &all, &group, 0, NULL, event);
+  }
+  gm__mutex_unlock(&device->kernels.lock);
   if (code != CL_SUCCESS) kernels_refuse(device, "clEnqueueNDRangeKernel", code);
   return code == CL_SUCCESS;
 }

@@ -2,7 +2,7 @@
 # Makes the SPIR-V words of gm's shaders anew from their GLSL. Needs glslangValidator (Debian: glslang-tools).
 set -eu
 cd "$(dirname "$0")"
-for name in scatter; do
+for name in scatter expand; do
   words=$(mktemp)
   glslangValidator -V -x --vn "gm__vulkan_${name}_words" -o "$words" "$name.comp" >/dev/null
   {

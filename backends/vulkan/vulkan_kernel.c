@@ -1,7 +1,11 @@
 #include "backends/vulkan/vulkan_kernel.h"
 
+#include <string.h>
+
+#include "backends/vulkan/expand_spv.h"
 #include "backends/vulkan/scatter_spv.h"
 #include "backends/vulkan/vulkan_command.h"
+#include "backends/vulkan/vulkan_copy.h"
 #include "backends/vulkan/vulkan_entries.h"
 #include "backends/vulkan/vulkan_map.h"
 #include "backends/vulkan/vulkan_mem_open.h"
@@ -54,12 +58,13 @@ static gm_status kernel_make_layouts(gm__vulkan_device *device, gm_error *err) {
   return result || !kernels->layout ? gm__vulkan_device_fail(device, result, "vkCreatePipelineLayout", err) : GM_OK;
 }
 
-static gm_status kernel_compile(gm__vulkan_device *device, gm_error *err) {
+static gm_status kernel_compile(gm__vulkan_device *device, const uint32_t *words, size_t bytes, VkPipeline *out,
+                                gm_error *err) {
   const gm__vulkan_syms *vk = &device->syms;
   VkShaderModule shader = VK_NULL_HANDLE;
-  const VkShaderModuleCreateInfo words = {
-      .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = sizeof scatter_words, .pCode = scatter_words};
-  VkResult result = vk->vkCreateShaderModule(device->handle, &words, NULL, &shader);
+  const VkShaderModuleCreateInfo code = {
+      .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = bytes, .pCode = words};
+  VkResult result = vk->vkCreateShaderModule(device->handle, &code, NULL, &shader);
   if (result || !shader) return gm__vulkan_device_fail(device, result, "vkCreateShaderModule", err);
   const VkComputePipelineCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
                                             .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -67,12 +72,9 @@ static gm_status kernel_compile(gm__vulkan_device *device, gm_error *err) {
                                                       .module = shader,
                                                       .pName = "main"},
                                             .layout = device->kernels.layout};
-  result = vk->vkCreateComputePipelines(device->handle, VK_NULL_HANDLE, 1, &info, NULL, &device->kernels.scatter);
+  result = vk->vkCreateComputePipelines(device->handle, VK_NULL_HANDLE, 1, &info, NULL, out);
   vk->vkDestroyShaderModule(device->handle, shader, NULL);
-  if (result || !device->kernels.scatter) {
-    return gm__vulkan_device_fail(device, result, "vkCreateComputePipelines", err);
-  }
-  return GM_OK;
+  return result || !*out ? gm__vulkan_device_fail(device, result, "vkCreateComputePipelines", err) : GM_OK;
 }
 
 /* ---- the slots ---- */
@@ -125,7 +127,8 @@ static gm_status kernel_make(gm__vulkan_device *device, gm_error *err) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkGetDeviceProcAddr", "the driver has no entries for shaders");
   }
   gm_status status = kernel_make_layouts(device, err);
-  if (!status) status = kernel_compile(device, err);
+  if (!status) status = kernel_compile(device, scatter_words, sizeof scatter_words, &device->kernels.scatter, err);
+  if (!status) status = kernel_compile(device, expand_words, sizeof expand_words, &device->kernels.expand, err);
   if (!status) status = kernel_make_memory(device, err);
   if (!status) status = kernel_make_slots(device, err);
   return status;
@@ -213,7 +216,8 @@ static gm_status kernel_write_items(gm__vulkan_device *device, gm__vulkan_kernel
     row[2] = (uint32_t)(items[i].bytes / KERNEL_WORD);
     row[3] = 0;
   }
-  slot->count = count;
+  slot->groups = count;
+  slot->pipeline = kernels->scatter;
   return gm__vulkan_flush(device, kernels->memory, slot->offset, KERNEL_TABLE, NULL);
 }
 
@@ -254,9 +258,89 @@ void gm__vulkan_kernel_record(const gm__vulkan_recording *recording, const gm__v
   const gm__vulkan_syms *vk = &recording->device->syms;
   const gm__vulkan_kernels *kernels = &recording->device->kernels;
   const VkPipelineBindPoint compute = VK_PIPELINE_BIND_POINT_COMPUTE;
-  vk->vkCmdBindPipeline(recording->buffer, compute, kernels->scatter);
+  vk->vkCmdBindPipeline(recording->buffer, compute, slot->pipeline);
   vk->vkCmdBindDescriptorSets(recording->buffer, compute, kernels->layout, 0, 1, &slot->set, 0, NULL);
-  vk->vkCmdDispatch(recording->buffer, slot->count, 1, 1);
+  vk->vkCmdDispatch(recording->buffer, slot->groups, 1, 1);
+}
+
+/* ---- expansion ---- */
+
+/* The most numbers that a thread has beside others; the device may have fewer threads. */
+enum { KERNEL_GROUP = 64, KERNEL_GROUPS_MOST = 1024 };
+
+typedef struct kernel_expansion {
+  kernel_part to, from;
+  uint32_t row[4]; /* as expand.comp reads it */
+} kernel_expansion;
+
+static bool kernel_expands(const gm__vulkan_device *device, const gm_memory *dst, uint64_t dst_offset,
+                           const gm_memory *src, uint64_t src_offset, uint64_t count, kernel_expansion *out) {
+  const gm__vulkan_memory *to = gm__vulkan_memory_of(dst), *from = gm__vulkan_memory_of(src);
+  const uint64_t to_at = to->buffer_at + dst_offset, from_at = from->buffer_at + src_offset;
+  if (to->wrapped || from->wrapped || to_at % 4 || from_at % 2 || count > UINT32_MAX / 4) return false;
+  out->to = (kernel_part){to, to_at, to_at + 4 * count};
+  out->from = (kernel_part){from, from_at, gm__round_up(from_at + 2 * count, KERNEL_WORD)};
+  if (out->from.end > from->buffer_bytes) return false;
+  if (!kernel_part_suits(device, &out->to) || !kernel_part_suits(device, &out->from)) return false;
+  out->row[0] = (uint32_t)((to_at - out->to.first) / 4);
+  out->row[1] = (uint32_t)((from_at - out->from.first) / 2);
+  out->row[2] = (uint32_t)count;
+  return true;
+}
+
+/* A slot, once the device does not use it. NULL: others hold all of them, or the device is lost. */
+static gm__vulkan_kernel_slot *kernel_slot_in_time(gm__vulkan_device *device) {
+  gm__vulkan_kernel_slot *slot = kernel_slot(device);
+  for (uint32_t i = 0; i < VULKAN_KERNEL_SLOTS && !slot; i++) {
+    gm__vulkan_kernel_slot *next = &device->kernels.slots[i];
+    if (atomic_exchange(&next->held, true)) continue;
+    if (gm__vulkan_point_wait(device, &next->busy, UINT64_MAX, NULL) == GM_OK) slot = next;
+    if (!slot) atomic_store(&next->held, false);
+  }
+  return slot;
+}
+
+/* A slot with the numbers' places, or NULL: there is no shader, or others hold all slots. */
+static gm__vulkan_kernel_slot *kernel_take_expansion(gm__vulkan_device *device, const gm__vulkan_stream *stream,
+                                                     const kernel_expansion *what) {
+  gm__vulkan_kernels *kernels = &device->kernels;
+  if (!(device->physical.compute_families >> stream->queue->family & 1) || !kernel_ready(device)) return NULL;
+  gm__vulkan_kernel_slot *slot = kernel_slot_in_time(device);
+  if (!slot) return NULL;
+  memcpy(kernels->host + slot->offset, what->row, sizeof what->row);
+  if (gm__vulkan_flush(device, kernels->memory, slot->offset, KERNEL_TABLE, NULL) != GM_OK) {
+    gm__vulkan_kernel_give(slot, &(gm_backend_point){0});
+    return NULL;
+  }
+  slot->pipeline = kernels->expand;
+  slot->groups = (uint32_t)gm__min(1 + what->row[2] / KERNEL_GROUP, KERNEL_GROUPS_MOST);
+  kernel_write_set(device, slot, &what->to, &what->from);
+  return slot;
+}
+
+gm_status gm__vulkan_op_expand(void *user, void *user_stream, const gm_memory *dst, uint64_t dst_offset,
+                               const gm_memory *src, uint64_t src_offset, uint64_t count, gm_dtype from,
+                               gm_backend_point *out, gm_error *err) {
+  static const char op[] = "gm_backend_ops.expand";
+  gm__vulkan_device *device = user;
+  gm__vulkan_stream *stream = user_stream;
+  kernel_expansion what = {.row = {0, 0, 0, from == GM_DTYPE_F16}};
+  gm__vulkan_recording recording;
+  gm_status status = gm__vulkan_copy_check(stream, op, err);
+  if (status) return status;
+  gm__vulkan_kernel_slot *slot = NULL;
+  if (kernel_expands(device, dst, dst_offset, src, src_offset, count, &what)) {
+    slot = kernel_take_expansion(device, stream, &what);
+  }
+  if (!slot) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "no shader expands these numbers");
+  gm_backend_point point = {0};
+  status = gm__vulkan_command_begin(device, stream->queue->family, &recording, err);
+  if (!status) {
+    gm__vulkan_kernel_record(&recording, slot);
+    status = gm__vulkan_command_submit(&recording, stream, &point, err);
+  }
+  gm__vulkan_kernel_give(slot, &point);
+  return gm__vulkan_copy_finish(device, status, &point, out, err);
 }
 
 void gm__vulkan_kernel_give(gm__vulkan_kernel_slot *slot, const gm_backend_point *point) {
@@ -271,6 +355,7 @@ void gm__vulkan_kernels_clear(gm__vulkan_device *device) {
   gm__vulkan_kernels *kernels = &device->kernels;
   if (kernels->pool) vk->vkDestroyDescriptorPool(device->handle, kernels->pool, NULL);
   if (kernels->scatter) vk->vkDestroyPipeline(device->handle, kernels->scatter, NULL);
+  if (kernels->expand) vk->vkDestroyPipeline(device->handle, kernels->expand, NULL);
   if (kernels->layout) vk->vkDestroyPipelineLayout(device->handle, kernels->layout, NULL);
   if (kernels->set_layout) vk->vkDestroyDescriptorSetLayout(device->handle, kernels->set_layout, NULL);
   gm__vulkan_memory_unmake(device, kernels->memory, GM_CLOSE_NORMAL);

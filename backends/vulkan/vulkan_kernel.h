@@ -1,5 +1,5 @@
-/* gm's own shader on one device: it takes many small copies at once. The driver compiles it when somebody first wants
- * it. Every caller must be able to go without. Thread-safe. */
+/* gm's own shaders on one device: many small copies at once, and floats of 16 bits as floats of 32. The driver compiles
+ * them when somebody first wants one. Every caller must be able to go without. Thread-safe. */
 #ifndef GM_BACKENDS_VULKAN_KERNEL_H
 #define GM_BACKENDS_VULKAN_KERNEL_H
 
@@ -18,7 +18,8 @@ typedef struct gm__vulkan_stream gm__vulkan_stream;
 typedef struct gm__vulkan_kernel_slot {
   VkDescriptorSet set;
   uint64_t offset; /* of the items, in the kernels' memory */
-  uint32_t count;
+  VkPipeline pipeline;
+  uint32_t groups; /* of threads */
   atomic_bool held;
   gm_backend_point busy; /* the device may use the slot until this is reached */
 } gm__vulkan_kernel_slot;
@@ -27,7 +28,7 @@ typedef struct gm__vulkan_kernels {
   atomic_int state;
   VkDescriptorSetLayout set_layout;
   VkPipelineLayout layout;
-  VkPipeline scatter;
+  VkPipeline scatter, expand;
   VkDescriptorPool pool;
   gm__vulkan_memory *memory; /* the items of all slots */
   unsigned char *host;

@@ -54,6 +54,9 @@
   X(COPY_MORE, rect_copy,                                                                                              \
     (void *a, void *b, const gm_memory *c, const gm_memory *d, const gm_rect *e, gm_backend_point *f, gm_error *err))  \
   X(COPY_MORE, copy_many, (void *a, void *b, const gm_copy_item *c, uint32_t d, gm_backend_point *e, gm_error *err))   \
+  X(EXPAND, expand,                                                                                                    \
+    (void *a, void *b, const gm_memory *c, uint64_t d, const gm_memory *e, uint64_t f, uint64_t g, gm_dtype h,         \
+     gm_backend_point *i, gm_error *err))                                                                              \
   X(COPY_MORE, copy_record, (void *a, uintptr_t b, const gm_copy_item *c, gm_error *err))                              \
   X(REGISTER, host_register, (void *a, void *b, uint64_t c, gm_error *err))                                            \
   X(REGISTER, host_unregister, (void *a, void *b, gm_close_mode c, gm_error *err))                                     \

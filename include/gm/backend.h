@@ -5,24 +5,19 @@
  * table that lacks an entry of a required group, or has only a part of an all-or-none group. It fills in NULL entries
  * with stubs that answer NOT_SUPPORTED, so nobody tests an entry for NULL.
  *
- * The table grows at its end only. Entries that an older backend's shorter table lacks are NULL. gm ignores entries of
- * a newer backend's longer table that it does not know. The other structs of this header, of gm/memory.h and of
- * gm/raw_figures.h never change while GM_BACKEND_ABI stays.
- *
- * A third-party backend needs this header alone (see backends/template). gm_backend_register registers it.
+ * The table grows at its end only. Entries that an older table lacks are NULL. gm ignores those of a newer table that
+ * it does not know. The other structs here, of gm/memory.h and of gm/raw_figures.h never change while GM_BACKEND_ABI
+ * stays. A third-party backend needs this header alone (see backends/template). gm_backend_register registers it.
  *
  * Rules for every entry:
  * - It never aborts, exits, prints or throws. Every failure is a status, with a reason in `err` (may be NULL).
  * - It writes outputs only when it answers GM_OK.
- * - Several threads may call entries on one driver, device or stream at once. Closing excludes every other call on the
- *   object; gm sees to that.
- * - It restores all that it changes in the calling thread, such as a current context.
- * - It takes host memory from host->services.
+ * - Several threads may call entries on one object at once. gm closes an object when no other call uses it.
+ * - It restores all that it changes in the calling thread, such as a current context. Host memory is of host->services.
  * - It treats a driver's answer as input, and checks counts, sizes and names before use.
  * - gm treats a backend's answer as input, and answers DRIVER to figures that cannot be true. Alignments, atoms and
- *   granules are powers of two up to 2^30. Objects and handles are not NULL or 0. Memory is of the type that was asked
- *   for, and at most 1 GiB larger than was asked. It ends before the last address, and has a `host` only where its type
- *   says so.
+ *   granules are powers of two up to 2^30. Objects and handles are not 0. Memory is of the type that was asked for, and
+ *   at most 1 GiB larger. It ends before the last address, and has a `host` only where its type says so.
  * - In a forked child gm calls only the closing entries, with GM_CLOSE_ABANDON. They give back host memory. They call
  *   nothing of the driver, take no lock and wait for nothing. */
 #ifndef GM_BACKEND_H
@@ -33,6 +28,7 @@
 #include <stdint.h>
 
 #include "gm/device_info.h"
+#include "gm/dtype.h"
 #include "gm/memory.h"
 #include "gm/native.h"
 #include "gm/raw_figures.h"
@@ -112,8 +108,7 @@ typedef struct gm_vmm_props {
 
 typedef struct gm_peer_info { /* what one device has of another device's memory */
   uint32_t struct_size;
-  bool direct;   /* the devices have a path of their own; false: copies go through host memory, and kernels reach
-                    nothing */
+  bool direct;   /* they have a path of their own; false: copies go through host memory, kernels reach nothing */
   bool atomics;  /* atomic operations work over it */
   int32_t rank;  /* the driver's rank, lower is faster; -1: the driver does not tell */
   char why[192]; /* what the driver's answer "no path" may come from; "": nothing is known */
@@ -163,8 +158,7 @@ typedef struct gm_backend_ops {
   gm_status (*memory_wrap)(void *device, const gm_native_memory *native, gm_memory *out, gm_error *err);
   gm_status (*point_native)(void *device, const gm_backend_point *point, gm_native_point *out, gm_error *err);
 
-  /* 6. Figures: required. They are raw numbers, and which of them the driver gave; no policy. `device` NULL: before
-   * opening. */
+  /* 6. Figures: required. Raw numbers, and which of them the driver gave. `device` NULL: before opening. */
   gm_status (*figures)(void *driver, uint32_t index, void *device, gm_raw_figures *out, gm_error *err);
 
   /* 7. Memory types: required. At least one. */
@@ -188,9 +182,8 @@ typedef struct gm_backend_ops {
    * memory may have several mappings at once. For flush and invalidate gm has widened the range to the atom. They do
    * nothing for memory that is not mapped.
    *
-   * With GM_MAP_NO_WAIT `stream` is NULL for map and unmap, and map waits for nothing. NOT_SUPPORTED where the API
-   * cannot. On types with GM_MEMORY_PERSISTENT_MAP it can. There the pointer is good until the memory is freed, also
-   * after unmap. */
+   * With GM_MAP_NO_WAIT `stream` is NULL, and map waits for nothing. NOT_SUPPORTED where the API cannot. On types with
+   * GM_MEMORY_PERSISTENT_MAP it can. There the pointer is good until the memory is freed, also after unmap. */
   gm_status (*map)(void *device, void *stream, const gm_memory *memory, uint64_t offset, uint64_t bytes, uint32_t mode,
                    void **out, gm_error *err);
   gm_status (*unmap)(void *device, void *stream, const gm_memory *memory, void *pointer, gm_error *err);
@@ -343,15 +336,20 @@ typedef struct gm_backend_ops {
   /* 28. Host memory of the driver's: optional. *out is at a page. Copies take it as memory that host_register has
    * registered, and host_unregister gives it back. NOT_SUPPORTED: there is none, and gm registers its own memory. */
   gm_status (*host_alloc)(void *device, uint64_t bytes, void **out, gm_error *err);
-  void (*reserved[4])(void); /* 29. Kernels: must be NULL */
-  /* End of ABI 0. */
+
+  /* 29. Expansion: optional. A kernel makes `count` floats of 32 bits of those of 16 bits, GM_DTYPE_BF16 or
+   * GM_DTYPE_F16, with the bits of gm_codec_decode. Offsets are multiples of a number's bytes, and the ranges share no
+   * byte. NOT_SUPPORTED: there is no kernel, or not for these memories; nothing was submitted. */
+  gm_status (*expand)(void *device, void *stream, const gm_memory *dst, uint64_t dst_offset, const gm_memory *src,
+                      uint64_t src_offset, uint64_t count, gm_dtype from, gm_backend_point *out, gm_error *err);
+  void (*reserved[3])(void); /* must be NULL. End of ABI 0 */
 } gm_backend_ops;
 
 struct gm_context;
 
-/* Registers a third-party backend. gm copies `ops`. ABI_MISMATCH: the backend was compiled for another
- * ABI. INVALID_ARGUMENT: a required entry is missing, a group is incomplete (the message names it), or the name is
- * taken. OVER_LIMIT: there are 16 backends already. */
+/* Registers a third-party backend. gm copies `ops`. ABI_MISMATCH: it was compiled for another ABI. INVALID_ARGUMENT: a
+ * required entry is missing, a group is incomplete (the message names it), or the name is taken. OVER_LIMIT: there are
+ * 16 backends already. */
 GM_API gm_status gm_backend_register(struct gm_context *ctx, const gm_backend_ops *ops, gm_error *err);
 
 GM_END_DECLS

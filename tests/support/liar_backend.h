@@ -290,6 +290,12 @@ static gm_status liar_copy_many(void *device, void *stream, const gm_copy_item *
   LIAR_COPIES(copy_many);
 }
 
+static gm_status liar_expand(void *device, void *stream, const gm_memory *dst, uint64_t dst_offset,
+                             const gm_memory *src, uint64_t src_offset, uint64_t count, gm_dtype from,
+                             gm_backend_point *out, gm_error *err) {
+  LIAR_COPIES(expand);
+}
+
 static gm_status liar_copy_record(void *device, uintptr_t native, const gm_copy_item *item, gm_error *err) {
   return LIAR_GIVES_NOTHING(copy_record);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cts/liars/lies_expand.h"
+
 enum { LAZY_TYPES = 2, LAZY_ALIGNMENT = 256 };
 
 gm_status lazy_fail(gm_error *err, gm_status status, const char *op, const char *message) {
@@ -247,5 +249,6 @@ const gm_backend_ops lazy_ops = {
     .rect_to_host = lazy_rect_to_host,
     .rect_copy = lazy_rect_copy,
     .copy_many = lazy_copy_many,
+    .expand = lazy_expand,
     .point_copy = lazy_point_copy,
 };

@@ -9,6 +9,7 @@
 
 #include "cts/liars/lazy.h"
 #include "cts/liars/lies_copy.h"
+#include "cts/liars/lies_expand.h"
 
 /* ---- points ---- */
 
@@ -336,6 +337,22 @@ const liar liars[] = {
      "copy.many_scattered",
      "copy_many keeps the number of items in eight bits",
      {.copy_many = liar_many_of_256}},
+    {"expand_flushes",
+     "kernel.expand_every_number",
+     "numbers below the smallest normal one become 0",
+     {.expand = liar_expand_flushes}},
+    {"expand_one_type",
+     "kernel.expand_every_number",
+     "expand takes each number for one of bf16",
+     {.expand = liar_expand_one_type}},
+    {"expand_in_pairs",
+     "kernel.expand_parts",
+     "expand leaves out the last one of an odd count of numbers",
+     {.expand = liar_expand_in_pairs}},
+    {"expand_overtakes",
+     "kernel.expand_in_order",
+     "expand does not follow the copy before it",
+     {.expand = liar_expand_overtakes}},
     {"many_one_word_each",
      "kernel.many_words",
      "copy_many takes 64 threads for an item, and each copies one word",

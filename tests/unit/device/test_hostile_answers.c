@@ -344,6 +344,7 @@ static bool is_spare_entry(uint32_t entry) {
     case LIAR_commit:
     case LIAR_copy_many:
     case LIAR_device_call:
+    case LIAR_expand:
     case LIAR_host_alloc: /* the liar has no such memory */
     case LIAR_share_export_vmm:
     case LIAR_share_import_vmm: return true;
