@@ -83,7 +83,7 @@ static bool cuda_has_peer(const gm__cuda_syms *cu) {
   return cu->cuDeviceCanAccessPeer && cu->cuCtxEnablePeerAccess && cu->cuCtxDisablePeerAccess && cu->cuMemcpyPeerAsync;
 }
 
-/* CUDA shares no memory of integrated devices, and none under WSL2. As a descriptor it shares memory that was made as
+/* CUDA shares no memory of integrated devices, and none under WSL2. By descriptor it shares memory that was made as
  * virtual memory. */
 static uint32_t cuda_share_kinds(const gm__cuda_driver *driver, CUdevice device, bool vmm) {
   const gm__cuda_syms *cu = &driver->cu;

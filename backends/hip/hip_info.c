@@ -68,7 +68,7 @@ static bool hip_has_peer(const gm__hip_syms *hip) {
          hip->hipMemcpyPeerAsync;
 }
 
-/* HIP does not share an integrated device's memory, which is the host's. As a descriptor it shares memory that was made
+/* HIP does not share an integrated device's memory, which is the host's. By descriptor it shares memory that was made
  * as virtual memory. */
 uint32_t gm__hip_share_kinds(const gm__runtime_driver *base, int ordinal, const gm_device_info *info) {
   const gm__hip_driver *driver = (const gm__hip_driver *)base;

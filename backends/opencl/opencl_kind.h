@@ -37,7 +37,8 @@ typedef struct gm__opencl_kinds {
   gm__opencl_usm usm;
 } gm__opencl_kinds;
 
-/* Read the preferred family from `options`: "", "memory=buffer", "memory=svm" or "memory=usm". Else INVALID_ARGUMENT.
+/* Read the preferred family from `options`: "", "memory=buffer", "memory=svm" or "memory=usm". Otherwise
+ * INVALID_ARGUMENT.
  */
 gm_status gm__opencl_family_read(const char *options, gm__opencl_family *out, gm_error *err);
 

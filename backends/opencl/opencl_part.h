@@ -16,7 +16,7 @@ gm_status gm__opencl_part_open(gm__opencl_device *device, cl_mem buffer, bool vi
                                gm__opencl_part *out, gm_error *err);
 void gm__opencl_part_close(const gm__opencl_device *device, const gm__opencl_part *part);
 
-/* What one side of a copy is about. */
+/* One side of a copy. */
 typedef struct gm__opencl_range {
   cl_mem buffer; /* NULL: the side has no buffer */
   bool viewed;

@@ -4,9 +4,9 @@
 
 #include "backends/opencl/opencl_device.h"
 
-/* End a call whose command on `queue` gave `event`, and take the event over. With `out` the event becomes a point. Else
- * the call waits for it and releases it. The queue is flushed, so that anybody may wait for the point. After a failure
- * the work has ended, as far as the driver agrees to wait: the caller may reuse its host memory. */
+/* End a call whose command on `queue` gave `event`, and take the event over. With `out` the event becomes a point.
+ * Otherwise the call waits for it and releases it. The queue is flushed, so that anybody may wait for the point. After
+ * a failure the work has ended, as far as the driver agrees to wait: the caller may reuse its host memory. */
 gm_status gm__opencl_point_end(gm__opencl_device *device, cl_command_queue queue, cl_event event, gm_backend_point *out,
                                gm_error *err);
 

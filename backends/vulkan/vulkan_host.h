@@ -14,7 +14,7 @@ void gm__vulkan_host_ask(gm__vulkan_device *device);
 gm_status gm__vulkan_host_import(gm__vulkan_device *device, void *pointer, uint64_t bytes, const char *op,
                                  gm__vulkan_memory **out, uint32_t *out_type, gm_error *err);
 
-/* Makes memory that the host sees, and maps it. Of all types, the best for the host is taken. `coherent`: one that
+/* Makes memory that the host sees, and maps it. It takes the best of all types for the host. `coherent`: one that
  * nobody flushes. NOT_SUPPORTED: there is no such type. Other answers are those of gm__vulkan_memory_make. */
 gm_status gm__vulkan_host_make(gm__vulkan_device *device, uint64_t bytes, bool coherent, const char *op,
                                gm__vulkan_memory **out, unsigned char **out_host, gm_error *err);

@@ -15,8 +15,8 @@
 #include "core/base/saturate.h"
 
 /* Invariants: one thread moves `state` from NONE to BUSY. It writes all other members before it sets READY. REFUSED
- * stays. A thread that finds BUSY does not wait: it goes without the shader. Who holds a slot alone touches it, and the
- * device is done with it then. */
+ * stays. A thread that finds BUSY does not wait: it goes without the shader. A thread that holds a slot alone touches
+ * it, and the device is done with it then. */
 
 enum { KERNEL_NONE, KERNEL_BUSY, KERNEL_READY, KERNEL_REFUSED };
 enum { KERNEL_LEAST = 16, KERNEL_ITEMS = 1024, KERNEL_ITEM_MOST = 65536, KERNEL_BUFFERS = 3 };
@@ -165,7 +165,7 @@ static gm__vulkan_kernel_slot *kernel_slot(gm__vulkan_device *device) {
 
 /* ---- a run ---- */
 
-/* What a run touches of a buffer: [first, end). */
+/* The part of a buffer that a run touches: [first, end). */
 typedef struct kernel_part {
   const gm__vulkan_memory *memory;
   uint64_t first, end;

@@ -17,8 +17,8 @@ gm_status gm__vulkan_flush(gm__vulkan_device *device, const gm__vulkan_memory *m
 gm_status gm__vulkan_invalidate(gm__vulkan_device *device, const gm__vulkan_memory *memory, uint64_t offset,
                                 uint64_t bytes, gm_error *err);
 
-/* Is the range whole atoms, or the memory coherent? Else the host must not write it. The flush would also write the
- * rest of an atom, which may be older than the device's bytes there. */
+/* Is the range whole atoms, or the memory coherent? If neither, the host must not write it. The flush would also write
+ * the rest of an atom, which may be older than the device's bytes there. */
 bool gm__vulkan_whole_atoms(const gm__vulkan_memory *memory, uint64_t offset, uint64_t bytes);
 
 /* Make a lazy driver take the pages of a range now. The contents stay. Only drivers that run on the CPU are lazy. */

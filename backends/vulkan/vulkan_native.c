@@ -1,4 +1,4 @@
-/* What the engine is told of memory: its native objects. */
+/* The facts that the engine is told of memory: its native objects. */
 #include "backends/shared/native.h"
 #include "backends/vulkan/vulkan_entries.h"
 #include "backends/vulkan/vulkan_map.h"

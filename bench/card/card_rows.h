@@ -1,4 +1,5 @@
-/* The comparisons of a card, as one JSON object on a descriptor. What Python opens, too (beside_torch.py). */
+/* The comparisons of a card, as one JSON object on a descriptor. A library that Python opens, too
+ * (beside_torch.py). */
 #ifndef GM_BENCH_CARD_ROWS_H
 #define GM_BENCH_CARD_ROWS_H
 

@@ -109,7 +109,7 @@ static void bench_find_zstd(void) {
   if (zstd_make.symbol) zstd_decode.symbol = dlsym(library, "ZSTD_decompressDCtx");
 }
 
-/* What a program writes itself. It is right but for NaN. */
+/* The code that a program writes itself. It is right but for NaN. */
 static bool run_loop_bf16(codec_bench *b) {
   for (uint64_t i = 0; i < b->piece / 4; i++) {
     uint32_t in;

@@ -78,7 +78,7 @@ static gm_status work_pooled(bench *b) {
   return status;
 }
 
-/* What is given back is trimmed, so that the next one is the driver's again. */
+/* Freed memory is trimmed, so that the next one is the driver's again. */
 static gm_status work_driver(bench *b) {
   gm_block block;
   if (!bench_take(b, UINT64_C(48) << 20, 0, &block)) return GM_ERR_OUT_OF_DEVICE_MEMORY;

@@ -1,4 +1,4 @@
-/* What a device says of itself, written as JSON. */
+/* A device's own words about itself, written as JSON. */
 #ifndef GM_BENCH_GPU_FACTS_H
 #define GM_BENCH_GPU_FACTS_H
 

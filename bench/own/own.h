@@ -1,4 +1,5 @@
-/* What only gm can be asked: host memory for each live block, and what tracking and recording cost. On the null device.
+/* Figures that only gm can be asked for: host memory for each live block, and the cost of tracking and recording. On
+ * the null device.
  */
 #ifndef GM_BENCH_OWN_H
 #define GM_BENCH_OWN_H
@@ -16,13 +17,13 @@ own_case own_tracking; /* "plain_ns", "tracked_ns": an allocation or free, with 
  * temporary ones. "written_ns": what the end of the recording takes for each event. */
 own_case own_recording;
 
-/* What calls cost beside `pairs` live blocks of some KiB, on mapped pages and without ("no_vmm_..."): the mean, or the
- * worst ("..._most"), in ns. "..._most_pages": the most pages that a call was the first to touch, on any machine: a
- * table that is copied has many. "alloc", "free" (in no order), "again": after a trim. "large": blocks of 1 to 64 MiB
- * that come and go. "trim". "close": of the stream that all were freed on. */
+/* The cost of calls beside `pairs` live blocks of some KiB, on mapped pages and without ("no_vmm_..."): the mean, or
+ * the worst ("..._most"), in ns. "..._most_pages": the most pages that a call was the first to touch, on any machine:
+ * a table that is copied has many. "alloc", "free" (in no order), "again": after a trim. "large": blocks of 1 to 64
+ * MiB that come and go. "trim". "close": of the stream that all were freed on. */
 own_case own_scale;
 
-/* "pair_ns": gm_alloc or gm_free of 1 MiB, one after the other. Of "plain-pair" the requests ask for nothing else.
+/* "pair_ns": gm_alloc or gm_free of 1 MiB, one after the other. In "plain-pair" the requests ask for nothing else.
  * Those of "typed-pair" name the memory type that plain ones get, too. Those of "rare-pair" name a type and a usage,
  * which the memory of plain requests does not serve. */
 own_case own_plain_pair, own_typed_pair, own_rare_pair;

@@ -91,7 +91,7 @@ static void scale_empty(scale_run *run, const char *name) {
   if (name) scale_say(run, name, (double)(ticks_ns() - begin) / (double)run->count);
 }
 
-/* Of 1 to 64 MiB; each turn one goes and one comes. */
+/* Blocks of 1 to 64 MiB; each turn one goes and one comes. */
 static bool scale_churn(scale_run *run) {
   scale_worst worst = {.most = 0};
   for (size_t turn = 0; turn < SCALE_LARGE + SCALE_TURNS; turn++) {

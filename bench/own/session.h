@@ -25,7 +25,7 @@ typedef struct own_wish {
 /* 0, or -1: own_end says why. */
 int own_begin(own_session *self, own_wish wish);
 
-/* What was not begun is not closed. -1 where that or `result` is one. */
+/* A session that was not begun is not closed. -1 where that or `result` is one. */
 int own_end(own_session *self, int result);
 
 /* On the session's stream. */

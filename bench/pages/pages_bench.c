@@ -156,7 +156,7 @@ static void bench_find(gm_context *ctx, uint32_t pages) {
 
 enum { STEP = 64 };
 
-/* Of this thread alone: other programs that interrupt it are not in it. */
+/* The time of this thread alone: other programs that interrupt it are not in it. */
 static uint64_t own_ns(void) {
   struct timespec at;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);

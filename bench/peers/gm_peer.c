@@ -33,7 +33,7 @@ static struct {
   gm_stream *streams[PEER_STREAMS];
 } peer;
 
-/* Of the device, in MiB. */
+/* The size of the device, in MiB. */
 static unsigned long long peer_capacity(void) {
   const char *mib = getenv("FAKECUDA_CAP_MIB"), *gib = getenv("FAKECUDA_CAP_GIB");
   if (mib && *mib) return strtoull(mib, NULL, 10);
@@ -131,7 +131,7 @@ static __attribute__((noinline, cold)) void peer_first_free(void *pointer, size_
   peer_free(pointer, bytes, stream);
 }
 
-/* Of a block that is not freed the harness learns by what stays reserved, as with its other allocators. */
+/* The harness learns of a block that is not freed by what stays reserved, as with its other allocators. */
 PEER_API void peer_free(void *pointer, size_t bytes, uint64_t stream) {
   gm_stream *own = peer.streams[stream % PEER_STREAMS];
   if (peer.unsized) bytes = 0;

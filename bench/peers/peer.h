@@ -1,4 +1,4 @@
-/* What an adapter exports; README.md says what each does. */
+/* The exports of an adapter; README.md says what each does. */
 #ifndef GM_BENCH_PEERS_PEER_H
 #define GM_BENCH_PEERS_PEER_H
 

@@ -14,8 +14,8 @@
 
 #include "bench/peers/fake_figures.h"
 
-// What librmm asks a CUDA runtime of its own, linked into it, is answered here by the fake one: this library is
-// searched before librmm.
+// The questions of librmm to a CUDA runtime of its own, linked into it, are answered here by the fake one: this library
+// is searched before librmm.
 namespace rmm {
 __attribute__((visibility("default"))) int get_num_cuda_devices() { return 1; }
 

@@ -16,7 +16,7 @@ typedef struct lives {
   uint64_t count, capacity;
 } lives;
 
-/* Of this process, so that others on the machine count less. */
+/* The time of this process, so that others on the machine count less. */
 static double seconds_now(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
 static gm_status stop(gm_status status, const char *name, const gm_error *err) {
@@ -34,7 +34,7 @@ static int lives_grow(lives *l) {
   return tensors && ids;
 }
 
-/* An event is an operation. What is never freed lives to the end. */
+/* An event is an operation. A block that is never freed lives to the end. */
 static gm_status lives_read(lives *l, gm_trace *trace, gm_error *err) {
   gm_trace_event event = {.struct_size = sizeof event, .kind = GM_TRACE_MARK};
   for (uint64_t op = 0; event.kind != GM_TRACE_END; op++) {

@@ -1,4 +1,4 @@
-/* What a wrong allocator does wrong: blocks that overlap. Live blocks are kept sorted by address, so neighbours tell.
+/* The fault of a wrong allocator: blocks that overlap. Live blocks are kept sorted by address, so neighbours tell.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -28,7 +28,7 @@ static inline bool replay_event(replay_state *self, const bench_event *event) {
   return true;
 }
 
-/* What the trace leaves alive. */
+/* The blocks that the trace leaves alive. */
 static void replay_drain(replay_state *self) {
   for (uint32_t slot = 0; slot < self->events->slots; slot++) {
     const bench_event *event = &self->events->list[self->events->allocs[slot]];

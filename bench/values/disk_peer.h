@@ -8,7 +8,7 @@
 /* All functions answer true, or false after they said why on stderr. */
 typedef struct disk_peer {
   const char *name;
-  /* Opens it in an empty folder. `each`: a put is durable when it returns. Else flush makes all puts durable. */
+  /* Opens it in an empty folder. `each`: a put is durable when it returns. Otherwise flush makes all puts durable. */
   bool (*open)(void **self, const char *folder, bool each, size_t value_bytes);
   bool (*put)(void *self, const char *key, const void *value, size_t bytes);
   bool (*get)(void *self, const char *key, void *value, size_t bytes); /* into the caller's memory */

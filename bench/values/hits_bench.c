@@ -1,6 +1,6 @@
 /* Hits of gm_cache on recorded accesses: S3-FIFO and LRU, beside the optimum, which knows the future (Belady).
  *
- * A trace is a text file with one access a line, whose first word is the key. What comes after it is ignored, and so is
+ * A trace is a text file with one access a line, whose first word is the key. The rest of a line is ignored, and so is
  * a line that begins with '#' or '*', or is empty. "-" is the standard input, for a trace that is packed. Each object
  * counts as one. The room is a part of the number of distinct keys.
  *
@@ -131,7 +131,8 @@ static later heap_pop(later *heap, size_t *count) {
   return top;
 }
 
-/* What is needed again last goes. An entry of the heap that does not say a key's latest "next" is out of date. */
+/* The object that is needed again last goes. An entry of the heap that does not say a key's latest "next" is out of
+ * date. */
 static uint64_t best_hits(const trace *t, size_t room) {
   size_t *next = need(calloc(t->count, sizeof *next)), *is = need(calloc(t->distinct, sizeof *is));
   later *heap = need(calloc(t->count, sizeof *heap));

@@ -73,7 +73,7 @@ static void ghost_add(gm__cache_policy *policy, uint64_t hash) {
   *at = (gm__cache_ghost){ghost_mark(hash), policy->evictions};
 }
 
-/* Was the entry evicted lately? As many are remembered as the main queue may have. It is forgotten now. */
+/* Was the entry evicted lately? The policy remembers as many as the main queue may have. It is forgotten now. */
 static bool ghost_take(gm__cache_policy *policy, uint64_t hash) {
   if (!policy->ghosts.count) return false;
   const size_t known = policy->queues[GM__CACHE_SMALL].count + policy->queues[GM__CACHE_MAIN].count;

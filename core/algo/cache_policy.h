@@ -41,7 +41,7 @@ typedef struct gm__cache_queue {
   uint64_t weight;
 } gm__cache_queue;
 
-/* What is left of an entry that went. */
+/* The trace of an entry that went. */
 typedef struct gm__cache_ghost {
   uint32_t mark; /* of its hash; 0: none */
   uint32_t when; /* the number of its eviction */

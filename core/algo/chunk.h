@@ -37,7 +37,7 @@ typedef struct gm__chunk {
   uint32_t check;         /* counts hand-outs and frees */
   union {
     struct {
-      uint16_t bin; /* of a free chunk: its bin. Of a live chunk: the stream cache of the stream that asked for it */
+      uint16_t bin; /* of a free chunk: its bin. In a live chunk: the stream cache of the stream that asked for it */
       union {
         struct {
           uint8_t cache; /* the stream cache that it belongs to when it is free */

@@ -26,7 +26,7 @@ GM__INNER gm__key_path_fault gm__key_path_normalise(const char *key, size_t byte
 /* Is `key` the prefix itself, or below it? Both are normal. A prefix of 0 bytes is the root, and has all keys. */
 bool gm__key_path_is_below(const char *key, size_t key_bytes, const char *prefix, size_t prefix_bytes);
 
-/* What a fault means, for the end of a sentence that begins with the key. */
+/* The meaning of a fault, for the end of a sentence that begins with the key. */
 GM__INNER const char *gm__key_path_fault_text(gm__key_path_fault fault);
 
 #endif

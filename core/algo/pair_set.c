@@ -3,8 +3,8 @@
 #include "core/base/alloc.h"
 
 /* A treap: a search tree by pair that is a heap by weight. Weights are a mix of the node's number, so that the shape,
- * and with it the time, is the same in every run. `reserve` counts only what it may hand out. What was given back lies
- * in the list `unused`, whose length is not known. So room is made at the end. */
+ * and with it the time, is the same in every run. `reserve` counts only what it may hand out. Pairs that were given
+ * back lie in the list `unused`, whose length is not known. So room is made at the end. */
 
 enum { PAIR_FIRST = 64 };
 

@@ -40,7 +40,8 @@ bool gm__pair_set_take(gm__pair_set *set, uint64_t key, uint64_t value);
 /* Put `to` where `from` is: no other pair may lie between them. False: `from` is not there. */
 bool gm__pair_set_change(gm__pair_set *set, gm__pair from, gm__pair to);
 
-/* The last pair that is below this one, and the first that is not. What there is none of is left as it is. */
+/* The last pair that is below this one, and the first that is not. Where there is none, the output is left as it
+ * is. */
 void gm__pair_set_around(const gm__pair_set *set, uint64_t key, uint64_t value, gm__pair *below, gm__pair *from);
 
 void gm__pair_set_close(gm__pair_set *set);

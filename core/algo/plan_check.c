@@ -6,8 +6,9 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 
-/* A line sweeps over the operations. What lives is kept by offset, and by what came before nothing there overlaps: so
- * only the neighbours of a newcomer can. The way from lifetimes to offsets is not used here: this is the proof. */
+/* A line sweeps over the operations. Living tensors are kept by offset, and by what came before nothing there
+ * overlaps: so only the neighbours of a newcomer can. The way from lifetimes to offsets is not used here: this is the
+ * proof. */
 
 typedef struct sweep {
   const gm_plan_tensor *tensors;

@@ -6,10 +6,10 @@
 
 /* The skyline: for each rank the height up to which memory is given away, as runs of equal height. A run is named by
  * its first rank. The run that is filled next is always lower than its neighbours. It takes units that live within it.
- * When none is left, it rises to its lower neighbour. What is placed in one such run does not change what can be placed
+ * When none is left, it rises to its lower neighbour. Tensors placed in one such run do not change what can be placed
  * in another. So any will do, and the nearest is taken. No order of runs by height has to be kept, and what is looked
- * at lies close together. Each step places a unit, ends a run, or goes to a lower one. (The idea of the skyline is that
- * of T. Sekiyama and others, Profile-guided memory optimization for deep neural networks, 2018.) */
+ * at lies close together. Each step places a unit, ends a run, or goes to a lower one. (The idea of the skyline is
+ * that of T. Sekiyama and others, Profile-guided memory optimization for deep neural networks, 2018.) */
 
 enum { SKYLINE_STACK = 72, SKYLINE_LOOKS = 256 };
 #define SKYLINE_NONE UINT32_MAX

@@ -3,8 +3,8 @@
 /* Invariants: a bit of `words` is set when its bin has a free chunk, a bit of `top` when its word is not 0. A free
  * chunk is in the bin of its size, newest first. */
 
-/* Takes the free chunks of a bin out and links them before the chain, last first. Who puts them back in that order
- * finds them as they were. */
+/* Takes the free chunks of a bin out and links them before the chain, last first. A caller that puts them back in that
+ * order finds them as they were. */
 static uint32_t tlsf_drain_bin(gm__chunks *chunks, gm__tlsf *tlsf, uint32_t bin, uint32_t chain) {
   for (uint32_t number = tlsf->heads[bin], next; number; number = next) {
     next = gm__chunk_at(chunks, number)->next;

@@ -1,5 +1,5 @@
 /* Free chunks in bins by size: search for a nearly best fit, cutting and joining. Pure: no lock, no device, no
- * allocation. What every allocation needs is inline. The caller synchronises. */
+ * allocation. Inline functions are those that every allocation needs. The caller synchronises. */
 #ifndef GM_CORE_ALGO_TLSF_H
 #define GM_CORE_ALGO_TLSF_H
 
@@ -78,7 +78,7 @@ static inline uint32_t gm__tlsf_next_after(const gm__tlsf *tlsf, uint32_t bin) {
   return word * 64 + (uint32_t)__builtin_ctzll(bits);
 }
 
-/* As gm__tlsf_next_after, from `bin` itself on. */
+/* Like gm__tlsf_next_after, from `bin` itself on. */
 static inline uint32_t gm__tlsf_next(const gm__tlsf *tlsf, uint32_t bin) {
   return tlsf->heads[bin] ? bin : gm__tlsf_next_after(tlsf, bin);
 }

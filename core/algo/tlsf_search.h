@@ -14,7 +14,7 @@ typedef struct gm__tlsf_wish {
 
 bool gm__tlsf_serves(const gm__tlsf_wish *wish, const gm__chunk *chunk);
 
-/* As gm__tlsf_find, for any wish, and sure: 0 means that there is none. The steps are bounded, except where it must
+/* Like gm__tlsf_find, for any wish, and sure: 0 means that there is none. The steps are bounded, except where it must
  * look at a whole bin. */
 uint32_t gm__tlsf_search(const gm__chunks *chunks, const gm__tlsf *tlsf, const gm__tlsf_wish *wish);
 

@@ -171,7 +171,7 @@ void gm__arena_count_streams(gm__arena *arena);
  * memory. REQUIRES: arena lock. */
 int gm__arena_slot(gm__arena *arena, gm_stream *stream);
 
-/* As gm__arena_slot, for a free: see gm__order_free_slot. REQUIRES: arena lock. */
+/* Like gm__arena_slot, for a free: see gm__order_free_slot. REQUIRES: arena lock. */
 int gm__arena_free_slot(gm__arena *arena, gm_stream *stream);
 
 /* The last use of a chunk, from its record or from its cold record. A chunk in no list names no stream that has done

@@ -9,9 +9,9 @@
 #include "core/base/poll.h"
 
 /* Invariants. While a pool sleeps, no chunk of its pages is handed out, so nobody unmaps or maps but trims, which
- * forget handles that are asleep. Whoever owns a chunk in state AWAY may use its memory outside the lock. So pages fall
- * asleep only while none is AWAY, apart from stranded ones, which are nobody's. What was kept is dropped only when all
- * of it is back. */
+ * forget handles that are asleep. Whoever owns a chunk in state AWAY may use its memory outside the lock. So pages
+ * fall asleep only while none is AWAY, apart from stranded ones, which are nobody's. The kept contents are dropped
+ * only when all of them are back. */
 
 static const char sleep_op[] = "gm_pool_sleep_whole";
 static const uint64_t sleep_patience_ns = 1000000000;
@@ -51,7 +51,7 @@ static uint32_t sleep_count_stranded(const gm__arena *arena) {
   return count;
 }
 
-/* What keeps pages awake: a block that is mapped for the host, or a chunk that is AWAY. */
+/* The things that keep pages awake: a block that is mapped for the host, or a chunk that is AWAY. */
 typedef struct sleep_found {
   bool mapped, taken;
 } sleep_found;

@@ -202,7 +202,8 @@ static bool free_chunk_suits(const gm__tlsf_wish *wish, const gm__chunk *chunk) 
   return segment->range || (segment->allocation->address & (wish->align - 1)) == 0;
 }
 
-/* What a search for the request wants: also that an aligned address is at an aligned offset in the driver's memory. */
+/* The wish of a search for the request: it wants, too, that an aligned address is at an aligned offset in the driver's
+ * memory. */
 static gm__tlsf_wish free_chunk_wish(const gm__arena *arena, const gm__want *want) {
   const uint64_t granule = gm__arena_granule(arena), align = gm__max(want->align, granule);
   return (gm__tlsf_wish){.granules = (uint32_t)(want->exact >> arena->shift),

@@ -34,7 +34,7 @@ static inline bool gm__free_fast_to(gm__arena *arena, uint32_t number, gm__strea
   return true;
 }
 
-/* As gm__free_fast_to, with the stream cache that one look finds. */
+/* Like gm__free_fast_to, with the stream cache that one look finds. */
 static inline bool gm__free_fast(gm__arena *arena, uint32_t number, const gm_stream *stream) {
   return gm__free_fast_to(arena, number, gm__arena_cache(arena, stream), stream);
 }

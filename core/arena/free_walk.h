@@ -17,7 +17,7 @@ typedef struct gm__free_walk {
 } gm__free_walk;
 
 /* The next free chunk; 0: the walk is over, or lost. It leaves the lock now and then (walk.h), and so may the caller.
- * What becomes free meanwhile may be missed. REQUIRES: arena lock, and no chunks in quick lists. */
+ * The walk may miss chunks that become free meanwhile. REQUIRES: arena lock, and no chunks in quick lists. */
 uint32_t gm__free_walk_next(gm__arena *arena, gm__free_walk *walk);
 
 /* True when the walk was lost: the caller forgets what it has counted, and walks again. At most once. */

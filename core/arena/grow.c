@@ -10,7 +10,7 @@ static gm_status growth_no_host_memory(gm_error *err) {
   return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for a segment of the pool");
 }
 
-/* What the provider is asked for: memory for all requests of the arena's kind, not for this one alone. */
+/* The provider is asked for memory for all requests of the arena's kind, not for this one alone. */
 static gm__want growth_want(const gm__arena *arena, const gm__want *want) {
   gm__want whole = *want;
   if (whole.align < arena->kind.align) whole.align = arena->kind.align;

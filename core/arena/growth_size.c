@@ -5,8 +5,8 @@
 /* How much an arena takes at a time. It takes as much as its segments have: at least 2 MiB, at most 64 MiB or a
  * sixteenth of them, if that is more. So a small arena stays small, and a large one asks its driver seldom.
  *
- * Of mapped pages nothing is lost to anybody, so it takes less: 2 to 16 MiB, or a 24th. Where there is no room for so
- * much it takes less, and at last just what the request needs.
+ * With mapped pages nothing is lost to anybody, so it takes less: 2 to 16 MiB, or a 24th. Where there is no room for
+ * so much it takes less, and at last just what the request needs.
  *
  * Driver allocations cannot be joined: the rest of one is lost to larger requests. Therefore a large request gets a
  * segment of its own size. Drivers limit the number of allocations, too (Vulkan: maxMemoryAllocationCount, often 4096).

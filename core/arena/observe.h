@@ -25,7 +25,8 @@ void gm__observe_new(gm__arena *arena);
 bool gm__observe_track(gm__arena *arena);
 void gm__observe_untrack(gm__arena *arena);
 
-/* Records the arena's blocks from now on, and those that are out. Returns how many those are. And ends that. */
+/* Records the arena's blocks from now on, and those that are out. Returns how many those are. The second function ends
+ * that. */
 uint64_t gm__observe_record(gm__arena *arena, gm__event_buffer *events);
 void gm__observe_unrecord(gm__arena *arena);
 

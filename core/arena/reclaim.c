@@ -70,7 +70,7 @@ static uint32_t reclaim_next_handle(const gm__va_range *range, uint64_t *page, u
   return 0;
 }
 
-/* As reclaim_next_handle, for chosen handles. */
+/* Like reclaim_next_handle, for chosen handles. */
 static uint32_t reclaim_next_chosen(const gm__va_range *range, const gm__page_choice *choice, uint64_t *page,
                                     uint64_t to, uint64_t *out_pages) {
   uint32_t number;

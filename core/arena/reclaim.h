@@ -1,5 +1,5 @@
-/* What an arena gives up: idle segments and idle pages, to other arenas or to the driver. REQUIRES: no lock, unless a
- * function says otherwise. */
+/* The memory that an arena gives up: idle segments and idle pages, to other arenas or to the driver. REQUIRES: no
+ * lock, unless a function says otherwise. */
 #ifndef GM_CORE_ARENA_RECLAIM_H
 #define GM_CORE_ARENA_RECLAIM_H
 
@@ -40,9 +40,9 @@ typedef struct gm__page_choice {
   bool large_only;
 } gm__page_choice;
 
-/* Moves chosen handles into the handle cache, until they have `bytes` or no more are left. From: the arena. Of: the
- * arena, after its streams were asked. The third: all arenas, beginning with `first`. Returns the bytes. REQUIRES:
- * pages lock. */
+/* Moves chosen handles into the handle cache, until they have `bytes` or no more are left. The first takes those of
+ * the arena. The second asks the arena's streams before. The third takes those of all arenas, beginning with `first`.
+ * Returns the bytes. REQUIRES: pages lock. */
 uint64_t gm__reclaim_pages_from(gm__arena *arena, const gm__page_choice *choice, uint64_t bytes);
 uint64_t gm__reclaim_pages_of(gm__arena *arena, const gm__page_choice *choice, uint64_t bytes);
 uint64_t gm__reclaim_pages(gm__arena_set *set, const gm__arena *first, uint64_t bytes, uint64_t freed_by);

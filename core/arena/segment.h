@@ -6,8 +6,8 @@
 #include "core/arena/stream_cache.h"
 #include "core/provider/va_range.h"
 
-/* A segment is one driver allocation, in state GM__ALLOCATION_SEGMENT, or all addresses of a VA range. Of a range, what
- * is not mapped is an unmapped chunk. */
+/* A segment is one driver allocation, in state GM__ALLOCATION_SEGMENT, or all addresses of a VA range. Memory of a
+ * range that is not mapped is an unmapped chunk. */
 typedef struct gm__segment {
   struct gm__segment *prev, *next; /* of the arena's list */
   gm__arena *arena;

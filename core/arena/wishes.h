@@ -9,7 +9,8 @@
 
 enum { GM__WISHES = 8 }; /* the last ones; more than a thread has as a rule */
 
-/* What a request asks of its memory, but for alignment. Members of gm_request that lie side by side are one word. */
+/* The wishes of a request for its memory, but for alignment. Members of gm_request that lie side by side are one
+ * word. */
 typedef struct gm__wish {
   uint64_t flags, usage, require; /* flags and must_be; usage and memory_types; require and prefer */
 } gm__wish;
@@ -38,7 +39,7 @@ static inline gm__wish gm__wish_of(const gm_request *request) {
   return (gm__wish){gm__wish_word(&request->flags), gm__wish_word(&request->usage), gm__wish_word(&request->require)};
 }
 
-/* What the memory of plain requests need not have; 0: every arena of a thread serves. */
+/* Properties that the memory of plain requests need not have; 0: every arena of a thread serves. */
 static inline uint64_t gm__wish_odd(const gm__wish *wish) {
   static const uint32_t odd_flags[2] = {~(uint32_t)GM_INSERT_WAIT, UINT32_MAX};
   static const uint32_t odd_usage[2] = {~(uint32_t)(GM_USAGE_TRANSFER | GM_USAGE_STORAGE), UINT32_MAX};

@@ -35,7 +35,7 @@ GM__INNER gm__key_entry *gm__key_map_find(const gm__key_map *map, const void *ke
 /* Copies the key into `entry`, and makes room for one entry more. False: no host memory, and nothing has changed. */
 GM__INNER bool gm__key_map_prepare(gm__key_map *map, gm__key_entry *entry, const void *key, size_t key_bytes);
 
-/* As gm__key_map_prepare, for an entry whose `key` and `key_bytes` the caller has set. The memory is the caller's,
+/* Like gm__key_map_prepare, for an entry whose `key` and `key_bytes` the caller has set. The memory is the caller's,
  * which may be that of the entry: so a search finds both in one place. */
 GM__INNER bool gm__key_map_prepare_own(gm__key_map *map, gm__key_entry *entry);
 
@@ -52,11 +52,11 @@ GM__INNER void gm__key_map_remove(gm__key_map *map, gm__key_entry *entry);
 GM__INNER void gm__key_map_unlink(gm__key_map *map, gm__key_entry *entry);
 
 /* Gives each entry once, in any order. Begin with *cursor = 0 and `entry` NULL, and pass the entry that came last.
- * NULL: there are no more. Of all entries, only the one that came last may be removed meanwhile, after this call gave
- * the next one. */
+ * NULL: there are no more. After this call gave the next entry, only the one that came last may be removed
+ * meanwhile. */
 GM__INNER gm__key_entry *gm__key_map_next(const gm__key_map *map, size_t *cursor, const gm__key_entry *entry);
 
-/* As gm__key_map_next, of the entries whose keys begin with `prefix` (NULL only for 0 bytes: all). */
+/* Like gm__key_map_next, for the entries whose keys begin with `prefix` (NULL only for 0 bytes: all). */
 GM__INNER gm__key_entry *gm__key_map_next_under(const gm__key_map *map, size_t *cursor, const gm__key_entry *entry,
                                                 const void *prefix, size_t prefix_bytes);
 

@@ -1,4 +1,4 @@
-/* What the system lets this process have, and how much of it is left. Nothing else of gm asks for a limit. Figures are
+/* The system's limits for this process, and how much of each is left. Nothing else of gm asks for a limit. Figures are
  * of the moment of the call. Thread-safe. */
 #ifndef GM_CORE_BASE_LIMITS_H
 #define GM_CORE_BASE_LIMITS_H

@@ -5,8 +5,8 @@
 #include "core/block/span_copy.h"
 #include "gm/copy.h"
 
-/* Strided copies. The backend gets the whole box where it can and where the block is in one memory. Else the box goes
- * row by row. Invariant: work by rows has one point, or none, as in span_copy.c. */
+/* Strided copies. The backend gets the whole box where it can and where the block is in one memory. Otherwise the box
+ * goes row by row. Invariant: work by rows has one point, or none, as in span_copy.c. */
 
 typedef struct rect_job {
   const char *op;

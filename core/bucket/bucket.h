@@ -37,7 +37,7 @@ uint32_t gm__bucket_class(const gm__buckets *buckets, uint64_t bytes);
 /* The class behind the last one whose blocks serve a request of `size_class`: they have less than twice its size. */
 uint32_t gm__bucket_class_end(const gm__buckets *buckets, uint32_t size_class);
 
-/* What the pool takes for `bytes` of that class: the bytes of the class in whole units. If those are more than
+/* The bytes that the pool takes for `bytes` of that class: those of the class in whole units. If those are more than
  * `largest` (the driver's largest allocation; 0: not known), `bytes` themselves. */
 uint64_t gm__bucket_round(const gm__buckets *buckets, uint32_t size_class, uint64_t bytes, uint64_t unit,
                           uint64_t largest);

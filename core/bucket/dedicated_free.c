@@ -43,8 +43,8 @@ static bool dedicated_is_full(const gm__dedicated *dedicated, int slot) {
                                        atomic_load_explicit(&dedicated->most_of_stream, memory_order_relaxed);
 }
 
-/* As dedicated_shrink, for the bounds of the caches. A stream that keeps too many blocks gives them to the pool once it
- * is done with them. A pool that keeps too many gives them back. */
+/* Like dedicated_shrink, for the bounds of the caches. A stream that keeps too many blocks gives them to the pool once
+ * it is done with them. A pool that keeps too many gives them back. */
 static void dedicated_shrink_caches(gm__dedicated *dedicated, int slot, gm__leaving *leaving) {
   gm__allocation *oldest = dedicated->buckets.ages.last;
   for (int turn = 0;

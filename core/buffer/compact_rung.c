@@ -8,7 +8,7 @@
 
 enum { RUNG_LOOKS = 16384 };
 
-/* Can holes that join serve the request? Of a pool at its own bound only if there are enough of them. */
+/* Can holes that join serve the request? A pool at its own bound counts only if it has enough of them. */
 static bool rung_pays(gm_pool *pool, uint64_t pooled, uint64_t bytes) {
   return pooled >= bytes || bytes == UINT64_MAX || !gm__evict_run_is_of_pool(pool->device);
 }

@@ -1,5 +1,5 @@
-/* Who has a buffer where it is: calls and callers that hold it, streams that use it, and the one thread that moves it.
- * Takes the lock of gm_pool.buffers; no lock of a higher rank may be held. */
+/* The holders of a buffer keep it where it is. They are calls and callers that hold it, streams that use it, and the
+ * one thread that moves it. Takes the lock of gm_pool.buffers; no lock of a higher rank may be held. */
 #ifndef GM_CORE_BUFFER_HOLD_H
 #define GM_CORE_BUFFER_HOLD_H
 

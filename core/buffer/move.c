@@ -39,7 +39,7 @@ gm_status gm__buffer_go(gm_buffer *buffer, gm_location where, gm_stream *stream,
 
 /* ---- the API ---- */
 
-/* What a caller asks for. */
+/* The wish of a caller. */
 typedef struct move_wish {
   gm_location where;
   bool back; /* only a buffer that fell back goes */

@@ -1,4 +1,4 @@
-/* What gm_context_poll does with the buffers of pools that asked for it (poll.c). */
+/* The part of gm_context_poll for the buffers of pools that asked for it (poll.c). */
 #ifndef GM_CORE_BUFFER_POLL_H
 #define GM_CORE_BUFFER_POLL_H
 

@@ -14,7 +14,7 @@
 #include "gm/relocation.h"
 
 /* Two things keep buffers from going to and fro. None comes back while the pool would then be above the pressure
- * `medium`, far below where buffers are put off. And each that was put off waits, longer each time. */
+ * `medium`, far below where buffers are put off. Each that was put off waits, longer each time. */
 
 enum { PROMOTE_LOOKS = 1024 }; /* what comes behind so many that must stay may come at the next call */
 

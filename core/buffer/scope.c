@@ -12,8 +12,8 @@
 #include "core/pool/free_one.h"
 
 /* Invariants. An object that a scope was asked to own has a claimed place before it is made, so it is never made and
- * then lost. What is being released is claimed, too: it can come back. Objects are made and released outside the lock,
- * because both may call the program. */
+ * then lost. An object that is being released is claimed, too: it can come back. Objects are made and released outside
+ * the lock, because both may call the program. */
 
 typedef enum scope_kind { SCOPE_BUFFER, SCOPE_BLOCK, SCOPE_OBJECT, SCOPE_INNER } scope_kind;
 
@@ -128,7 +128,7 @@ static void scope_leave(gm_scope *inner) {
 
 static gm_status scope_drain(gm_scope *scope, gm_stream *stream, gm_error *err);
 
-/* Ends a scope that is in no list. What it still owns is lost to it. */
+/* Ends a scope that is in no list. Objects that it still owns are lost to it. */
 static void scope_finish(gm_scope *scope) {
   gm_pool *pool = scope->pool;
   gm__release(gm__context_services(pool->ctx), scope->items, scope->capacity * sizeof(scope_item));
@@ -176,8 +176,8 @@ static gm_status scope_release(const scope_item *item, gm_stream *stream, gm_err
                 : GM_OK;
 }
 
-/* Releases all, newest first. What refuses and is still there goes to the bottom, so its order stays. The first
- * failure, of which `err` tells. */
+/* Releases all, newest first. An object that refuses and is still there goes to the bottom, so its order stays. The
+ * first failure, of which `err` tells. */
 static gm_status scope_drain(gm_scope *scope, gm_stream *stream, gm_error *err) {
   gm_status first = GM_OK;
   scope_item item;
@@ -192,7 +192,7 @@ static gm_status scope_drain(gm_scope *scope, gm_stream *stream, gm_error *err) 
   return first;
 }
 
-/* Ends a drained scope. What is left stays where it is. */
+/* Ends a drained scope. The rest stays where it is. */
 static void scope_abandon(gm_scope *scope) {
   for (size_t i = 0; i < scope->count; i++) {
     const scope_item *item = &scope->items[i];

@@ -22,7 +22,7 @@
 
 enum { SOURCE_PIECE = 1 << 16 };
 
-/* What a set is made of. */
+/* The parts of a set. */
 typedef struct set_source {
   gm__input_file file; /* closed */
   uint64_t checksum;   /* of its bytes; 0 where nobody asked */

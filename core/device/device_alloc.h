@@ -17,9 +17,9 @@ typedef struct gm__device_request {
 } gm__device_request;
 
 /* Ask the backend for memory of a type that satisfies `must_be`, `flags` and `wish`. Types with more of the preferred
- * flags are tried first, then the backend's order counts. Where one is out of memory, the next one is tried. What comes
- * counts in own_bytes and `used`. ALLOCATION_TOO_LARGE: more than max_alloc_bytes; nobody was asked. On failure `err`
- * is that of the most telling attempt. */
+ * flags are tried first, then the backend's order counts. Where one is out of memory, the next one is tried. New
+ * memory counts in own_bytes and `used`. ALLOCATION_TOO_LARGE: more than max_alloc_bytes; nobody was asked. On failure
+ * `err` is that of the most telling attempt. */
 gm_status gm__device_alloc(gm_device *device, const gm__device_request *request, gm_memory *out, gm_error *err);
 gm_status gm__device_free(gm_device *device, const gm_memory *memory, gm_error *err);
 

@@ -16,7 +16,7 @@ typedef struct gm__evict_run {
   const void *pool; /* only evictors of this pool, and those of none; NULL: all */
 } gm__evict_run;
 
-/* False: the device has no evictor, or the calling thread is inside one. Else gm__evict_run_end follows. */
+/* False: the device has no evictor, or the calling thread is inside one. Otherwise gm__evict_run_end follows. */
 bool gm__evict_run_begin(gm__evict_run *run, struct gm_device *device);
 void gm__evict_run_end(gm__evict_run *run);
 
@@ -31,7 +31,8 @@ void gm__evict_run_stop(gm__evict_run *run, gm_evictor *at); /* `at` may be NULL
 /* In an evictor: is the bound of one pool what is short, and not the device? */
 bool gm__evict_run_is_of_pool(struct gm_device *device);
 
-/* What the evictors of the run could free, by their own word. UINT64_MAX: one of them does not say. REQUIRES: no lock
+/* The bytes that the evictors of the run could free, by their own word. UINT64_MAX: one of them does not say.
+ * REQUIRES: no lock
  */
 uint64_t gm__evict_run_evictable(gm__evict_run *run);
 

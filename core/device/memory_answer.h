@@ -6,7 +6,7 @@
 
 #include "core/device/device.h"
 
-/* What gm asked for. */
+/* The question of gm. */
 typedef struct gm__answer_asked {
   const char *op;
   uint64_t bytes;
@@ -16,7 +16,7 @@ typedef struct gm__answer_asked {
 } gm__answer_asked;
 
 /* Memory that the backend gave; `wrapped` is mended. DRIVER: no handle, fewer bytes or more than rounding explains,
- * another address or type. Also an end behind all addresses, and a host pointer of a type that has none. */
+ * another address or type. It refuses an end behind all addresses, too, and a host pointer of a type that has none. */
 gm_status gm__answer_check_memory(const gm_device *device, const gm__answer_asked *asked, gm_memory *memory,
                                   gm_error *err);
 

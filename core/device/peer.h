@@ -19,8 +19,8 @@ typedef struct gm__peer_way {
   _Atomic int proof;     /* gm__peer_proof: do copies of the driver bring the bytes? */
 } gm__peer_way;
 
-/* What gm remembers of the way; the first question makes it. NULL without host memory. Good until one of the two
- * devices closes. */
+/* The facts that gm keeps about the way; the first question makes it. NULL without host memory. Good until one of the
+ * two devices closes. */
 gm__peer_way *gm__peer_way_to(gm_device *device, const gm_device *other);
 
 /* True when one driver of one context serves both. Only then a backend can be asked about the two. */

@@ -1,5 +1,5 @@
-/* What one asks of an open stream, and who listens to it. Invariant: a point whose stream is not in the device's list
- * has passed, because closing waited for it. */
+/* Questions about an open stream, and its listeners. Invariant: a point whose stream is not in the device's list has
+ * passed, because closing waited for it. */
 #include "core/device/stream.h"
 
 #include "core/base/cancel.h"

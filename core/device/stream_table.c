@@ -129,7 +129,7 @@ void gm__stream_table_remove(gm__stream_table *table, const gm_stream_name *name
   table->count--;
 }
 
-/* `like` NULL: any name. Else one with its first word, and another second word. */
+/* `like` NULL: any name. Otherwise it is one with its first word, and another second word. */
 static gm_stream *table_walk(const gm__stream_table *table, const gm_stream_name *like, gm_stream_name *out) {
   const gm__stream_slots *slots = table_slots(table);
   for (uint32_t i = 0; slots && i < slots->capacity; i++) {

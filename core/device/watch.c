@@ -98,7 +98,7 @@ gm_status gm__watch_begin(const gm__watched *what, const char *op, gm_pressure_w
   return GM_OK;
 }
 
-/* What keeps the watched object from its end lets it go. */
+/* The watched object may end from now on. */
 static void watch_let_go(const gm__watched *what) {
   if (what->device) atomic_fetch_sub(&what->device->watches, 1);
   atomic_fetch_sub(what->guests, 1);

@@ -6,7 +6,7 @@
 #include "core/device/device.h"
 #include "core/device/pressure.h"
 
-/* What is watched, and who is told. */
+/* The watched objects, and those that are told. */
 typedef struct gm__watched {
   gm_pressure_scope scope;
   gm_context *ctx;
@@ -21,8 +21,8 @@ typedef struct gm__watched {
 /* INVALID_ARGUMENT: `out` or the callback is NULL. OUT_OF_HOST_MEMORY. */
 gm_status gm__watch_begin(const gm__watched *what, const char *op, gm_pressure_watch **out, gm_error *err);
 
-/* Makes the context's list of watches, if it has none yet. What is registered with the context later is destroyed
- * before the list. OUT_OF_HOST_MEMORY. */
+/* Makes the context's list of watches, if it has none yet. Objects that are registered with the context later are
+ * destroyed before the list. OUT_OF_HOST_MEMORY. */
 gm_status gm__watches_prepare(gm_context *ctx, const char *op, gm_error *err);
 
 /* Looks at the watches with that device, or at all for NULL. Returns the first failure. REQUIRES: no lock. */

@@ -69,7 +69,7 @@ static void figures_bound_by_group(gm_memory_info *draft, uint64_t total, uint64
   gm__figures_set_free(draft, left, GM_SOURCE_GROUP, partly ? GM_FIGURE_ESTIMATED : draft->free_state);
 }
 
-/* D16. What is borrowed only MPS takes back by force. NVML tells it where the kernel has no such files. */
+/* D16. Borrowed memory only MPS takes back by force. NVML tells it where the kernel has no such files. */
 static void figures_groups(const gm__figures_input *input, gm_memory_info *draft) {
   const gm_raw_figures *raw = input->raw;
   const gm_raw_limits *limits = &raw->limits;

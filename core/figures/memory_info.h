@@ -40,8 +40,8 @@ void gm__heaps_resolve(const gm_raw_figures *raw, gm__heap_figures *out);
 /* Free bytes, and those that gm's own pools would give back. 0 where nothing is known. */
 uint64_t gm__effective_free(const gm_memory_info *memory);
 
-/* What gm may still take: min(fraction * total - used by us, effective free - keep_free - promised by others) -
- * promised. Reclaimable bytes do not count as used. 0 where nothing is known. */
+/* The bytes that gm may still take: min(fraction * total - used by us, effective free - keep_free - promised by
+ * others) - promised. Reclaimable bytes do not count as used. 0 where nothing is known. */
 uint64_t gm__headroom(const gm_memory_info *memory, double fraction, uint64_t keep_free_bytes);
 
 /* The bytes that stay free on a device with that total where min_free_bytes is "auto": the smaller of 512 MiB and 5 %.

@@ -22,7 +22,7 @@ void gm__read_pace_begin(gm__read_pace *pace, uint64_t now) {
   pace->reading++;
 }
 
-/* What is older than the window counts half. */
+/* Reads older than the window count half. */
 void gm__read_pace_end(gm__read_pace *pace, uint64_t bytes, uint64_t began, uint64_t now) {
   const uint64_t took = now > began ? now - began : 1;
   pace_count(pace, now);

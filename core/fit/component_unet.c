@@ -84,9 +84,9 @@ static void unet_convolution(unet_plan *plan, const uint64_t *shape, uint32_t le
   plan->inputs = gm__max(plan->inputs, gm__mul_sat(unet_pixels(plan, level), shape[1]));
 }
 
-/* A convolution takes 22 bytes of each channel and pixel, for its copies and its input. What is kept for the way back
- * takes 2 to 15 more. Without flash attention there are scores beside 8 to 16 bytes, and the prompt's keys and values
- * at most. */
+/* A convolution takes 22 bytes of each channel and pixel, for its copies and its input. The tensors kept for the way
+ * back take 2 to 15 more. Without flash attention there are scores beside 8 to 16 bytes, and the prompt's keys and
+ * values at most. */
 static gm_estimate_part unet_compute(const unet_plan *plan) {
   const bool plain = plan->run->plain_attention;
   uint64_t low = gm__mul_sat(plan->inputs, 24), high = gm__mul_sat(plan->inputs, 37);

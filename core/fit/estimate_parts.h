@@ -35,7 +35,7 @@ typedef struct gm__compute {
 /* Rule 5b with 5c. */
 uint64_t gm__compute_formula(const gm__shape *shape);
 
-/* As gm__compute_formula, without the logits: the need of a device that does not make them. */
+/* Like gm__compute_formula, without the logits: the need of a device that does not make them. */
 uint64_t gm__compute_formula_inner(const gm__shape *shape);
 
 /* Rule 5d: copies of the host's weights on the device, when some layers are there. */
@@ -66,8 +66,8 @@ typedef struct gm__estimate_parts {
 void gm__standing_fill(const gm__estimate_parts *parts, bool from_tensors, const gm_estimate_settings *settings,
                        gm_memory_estimate *out);
 
-/* Give `out` back with gm__estimate_release, also after a failure. What is not sure of a configuration that a program
- * has put together is noted in it. */
+/* Give `out` back with gm__estimate_release, also after a failure. It notes what is not sure of a configuration that a
+ * program has put together. */
 gm_status gm__estimate_make(const gm_services *services, gm_model_config *config, const gm_model *model,
                             const gm_estimate_settings *settings, gm__estimate_parts *out, gm_error *err);
 void gm__estimate_release(const gm_services *services, gm__estimate_parts *parts);

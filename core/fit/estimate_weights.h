@@ -15,7 +15,7 @@ typedef struct gm__weights {
 /* The first layer that is on the device; UINT64_MAX: nothing is. */
 uint64_t gm__weights_first_layer(const gm__shape *shape, const gm_estimate_settings *settings);
 
-/* As it lies on the device. */
+/* The weights of a layer, as they lie on the device. */
 typedef struct gm__layer_weights {
   uint64_t bytes;   /* without experts */
   uint64_t experts; /* those that only chosen tokens pass */
@@ -25,7 +25,7 @@ typedef struct gm__layer_weights {
 gm_status gm__weights_of_model(const gm_model *model, const gm__shape *shape, const gm_estimate_settings *settings,
                                gm__layer_weights *layers, gm__weights *out, gm_error *err);
 
-/* As gm__weights_of_model, counted from the dimensions; all tensors are of settings->weight_type. */
+/* Like gm__weights_of_model, counted from the dimensions; all tensors are of settings->weight_type. */
 gm_status gm__weights_of_config(const gm_model_config *config, const gm__shape *shape,
                                 const gm_estimate_settings *settings, gm__layer_weights *layers, gm__weights *out,
                                 gm_error *err);

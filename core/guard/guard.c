@@ -126,7 +126,7 @@ static void guard_hide(const gm__guard *guard, const void *heap, const gm_block 
   if (guard->regions && heap) gm__profiler_region_end(guard->heap->provider.profiler, block->address);
 }
 
-/* What a profiler calls the driver allocation that the memory lies in; NULL: no profiler asks. */
+/* A profiler's name of the driver allocation that the memory lies in; NULL: no profiler asks. */
 static void *guard_heap(const gm__guard *guard, const gm__grant *grant) {
   gm__live live;
   if (!guard->regions) return NULL;

@@ -46,7 +46,7 @@ static bool eviction_ask(gm__eviction *eviction, const gm__want *want, uint64_t 
   return all > 0;
 }
 
-/* True: the heap has more. What an evictor freed into a guarded pool comes this way. */
+/* True: the heap has more. Memory that an evictor freed into a guarded pool comes this way. */
 static bool eviction_reap(gm__eviction *eviction) {
   gm__heap *heap = eviction->heap;
   if (eviction->reaped || !heap->reap) return false;

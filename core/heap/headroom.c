@@ -10,7 +10,7 @@
  * allocate and free. Memory that one thread freed and another thread took in between would count twice. So a refusal
  * needs figures during which the pool freed nothing and called no driver; where there are none, the request is tried.
  *
- * Of other pools only the driver calls count, or a busy pool would have every request tried. So a pool that frees
+ * For other pools only the driver calls count, or a busy pool would have every request tried. So a pool that frees
  * memory while another pool takes it may be seen as if neither kept it. */
 
 enum { HEADROOM_LOOKS = 3 };

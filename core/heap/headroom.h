@@ -10,7 +10,7 @@
  * before it refuses. */
 gm_status gm__headroom_check(gm__heap *heap, const gm__want *want, gm_error *err);
 
-/* What a request that was refused with `status` lacks, even if all pools gave back what is idle. */
+/* The bytes that a request lacks that was refused with `status`, even if all pools gave back what is idle. */
 typedef struct gm__shortfall {
   uint64_t bytes; /* 0: by the figures it lacks none, so memory is in pieces, or the driver counts otherwise */
   bool of_cap;    /* the pool's own cap refuses: no memory of other pools helps */

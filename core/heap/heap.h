@@ -65,7 +65,7 @@ static inline void gm__refusal_begin(gm__refusal *why) {
  * to note the failure (gm__heap_refuse). REQUIRES: no guard. */
 gm_acquire gm__heap_alloc(gm__heap *heap, const gm__want *want, gm_block *out, gm__refusal *why);
 
-/* As gm__heap_alloc, but *grant is memory in hand, zeroed if asked. No other thread can name it before
+/* Like gm__heap_alloc, but *grant is memory in hand, zeroed if asked. No other thread can name it before
  * gm__heap_hand_out. `grant->done`: it is the block *out already, which never happens in a guarded heap. */
 gm_acquire gm__heap_grant(gm__heap *heap, const gm__want *want, gm__grant *grant, gm_block *out, gm__refusal *why);
 
@@ -96,8 +96,8 @@ void gm__heap_quarantine(gm__heap *heap, const gm_block *block);
  * clock (gm__freed_by). Returns the bytes given back. */
 uint64_t gm__heap_trim(gm__heap *heap, uint64_t keep_bytes, uint64_t freed_by);
 
-/* As gm__heap_trim, of what is known to be done now: it waits for no stream. Without `submit` it also records no
- * points. */
+/* Like gm__heap_trim, for memory that is known to be done with now: it waits for no stream. Without `submit` it also
+ * records no points. */
 void gm__heap_give_done(gm__heap *heap, uint64_t keep_bytes, bool submit);
 
 /* Asks the streams which pooled memory is idle, and gives nothing back. Returns the bytes that a trim could give back

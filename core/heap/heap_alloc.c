@@ -40,7 +40,7 @@ static gm_status heap_fresh(gm__attempt *attempt, const gm__placement *place, gm
   return status;
 }
 
-/* What the pool does not have at once. */
+/* The way for memory that the pool does not have at once. */
 static gm_status heap_try_new(gm__attempt *attempt, const gm__placement *place, gm_error *err) {
   GM__UNCANCELLED();
   const gm__want *want = attempt->want;
@@ -114,7 +114,7 @@ static gm_status heap_zero(gm__heap *heap, const gm__want *want, const gm__grant
   return gm__submitting(device)->stream_barrier(device->handle, stream->handle, err);
 }
 
-/* What is left to do with memory in hand before its caller gets it. It is mapped as a whole, for later blocks, too. */
+/* The last steps with memory in hand before its caller gets it. It is mapped as a whole, for later blocks, too. */
 static gm_status heap_prepare(gm__heap *heap, const gm__want *want, const gm__grant *grant, gm_error *err) {
   const bool clears = want->flags & GM_ZERO && !grant->zeroed, maps = want->flags & GM_MAPPED && !grant->mapped;
   gm_status status = GM_OK;

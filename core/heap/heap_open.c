@@ -39,8 +39,8 @@ bool gm__heap_close(gm__heap *heap) {
 
 /* ---- begin and end ---- */
 
-/* A page that is unmapped leaves its address, which recorded commands may name. And unmapping may submit, which a free
- * must not. */
+/* A page that is unmapped leaves its address, which recorded commands may name. Unmapping may submit, too, which a
+ * free must not. */
 static bool heap_may_map(const gm__heap_params *params, bool bounded) {
   const gm_pool_params *pool = params->pool;
   return params->strategy == GM_STRATEGY_BEST_FIT && !pool->no_vmm && !pool->upstream && !pool->share &&

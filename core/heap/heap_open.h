@@ -4,7 +4,7 @@
 
 #include "core/heap/heap.h"
 
-/* What a heap is made with. */
+/* The parameters of a heap. */
 typedef struct gm__heap_params {
   const gm_pool_params *pool;
   gm_strategy strategy;

@@ -23,7 +23,7 @@ static uint64_t keep_read(const _Atomic uint64_t *bound) { return atomic_load_ex
 
 /* ---- bounds in number ---- */
 
-/* A bound in number as the pressure has it. What was put there on purpose widens it. */
+/* A bound in number as the pressure has it. Memory that was put there on purpose widens it. */
 static uint64_t keep_bound(const gm__keep *keep, uint64_t bound) {
   return gm__max(gm__min(gm__scale_sat(bound, keep->scale), keep->all), keep->kept);
 }

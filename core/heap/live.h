@@ -26,7 +26,7 @@ bool gm__live_open(gm__heap *heap, const gm_block *block, gm__live *out);
 /* Finds and locks the block that the heap gave to its guard. It compares only the block's number and check. */
 bool gm__live_open_raw(gm__heap *heap, const gm_block *block, gm__live *out);
 
-/* Locks memory in hand, which is to become a block. Of *out only heap, arena, allocation, chunk and cold are set. */
+/* Locks memory in hand, which is to become a block. In *out only heap, arena, allocation, chunk and cold are set. */
 void gm__live_open_grant(gm__heap *heap, const gm__grant *grant, gm__live *out);
 
 /* Finds and locks the live block whose bytes contain the address. */

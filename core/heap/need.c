@@ -39,7 +39,7 @@ static uint64_t need_pad(const gm__heap *heap, const gm__want *want) {
   return gm__sub_sat(want->align, heap->provider.rules.granule);
 }
 
-/* What new memory for the request takes: its bytes, or whole pages where no driver allocation has so many. */
+/* The size of new memory for the request: its bytes, or whole pages where no driver allocation has so many. */
 static uint64_t need_new_bytes(const gm__heap *heap, const gm__want *want) {
   const gm__pages *pages = &heap->provider.pages;
   if (need_one_serves(heap, want->exact) || !pages->usable) return want->exact;
@@ -56,7 +56,7 @@ static uint64_t need_most_new(const gm__heap *heap, const gm__want *want, uint64
 
 static bool need_lacks_nothing(const gm__lacks *lacks) { return !lacks->cap && !lacks->limits && !lacks->device; }
 
-/* What the driver can still give within all bounds. */
+/* The bytes that the driver can still give within all bounds. */
 static uint64_t need_driver(const need_room *room) {
   return gm__min(gm__sub_sat(room->cap, room->used), gm__min(room->limits, room->device));
 }

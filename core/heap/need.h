@@ -1,4 +1,4 @@
-/* What a request that was refused needs: a dry run of the way that gm__heap_alloc goes. Nothing is taken, moved or
+/* The need of a request that was refused: a dry run of the way that gm__heap_alloc goes. Nothing is taken, moved or
  * given back, and no stream gets work. */
 #ifndef GM_CORE_HEAP_NEED_H
 #define GM_CORE_HEAP_NEED_H

@@ -91,7 +91,7 @@ static gm_status request_check_types(const gm__heap *heap, const gm_request *req
                           request->memory_types, heap->provider.name, all);
 }
 
-/* What the device would be asked for this request. */
+/* The question that the device would get for this request. */
 static gm__device_request request_of_device(const gm__heap *heap, const gm_request *request) {
   return (gm__device_request){
       .flags = request_flags(request) & GM_HOST_VISIBLE, .must_be = request->must_be, .share = heap->provider.share};

@@ -122,8 +122,8 @@ static void cgroup_level_v1(void *user) {
   walk->own_use = usage == GM_UNKNOWN_BYTES ? 0 : gm__sub_sat(usage, inactive == GM_UNKNOWN_BYTES ? 0 : inactive);
 }
 
-/* A hierarchical limit below everything seen sits on an ancestor that is out of sight. What its other descendants use
- * is unknown, so the room is only an upper bound. */
+/* A hierarchical limit below everything seen sits on an ancestor that is out of sight. The use of its other
+ * descendants is unknown, so the room is only an upper bound. */
 static void cgroup_hidden_ancestor(cgroup_walk *walk, uint64_t mem_total) {
   uint64_t limit = walk->hierarchical_limit;
   if (limit > CGROUP_NO_LIMIT || limit >= walk->lowest_limit || limit >= mem_total) return;

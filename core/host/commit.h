@@ -1,4 +1,4 @@
-/* What keeps the kernel from promising or locking memory, though some is free. */
+/* Reasons that keep the kernel from promising or locking memory, though some is free. */
 #ifndef GM_CORE_HOST_COMMIT_H
 #define GM_CORE_HOST_COMMIT_H
 
@@ -17,7 +17,7 @@ typedef struct gm__host_commit {
   uint64_t lock_limit;      /* RLIMIT_MEMLOCK; GM_UNKNOWN_BYTES: unlimited, also for its CAP_IPC_LOCK, or unknown */
 } gm__host_commit;
 
-/* Reads /proc below `root` ("" for the real one). What does not parse is unknown. */
+/* Reads /proc below `root` ("" for the real one). A text that does not parse is unknown. */
 void gm__host_commit_read(const char *root, gm__host_commit *out);
 
 /* The limit of the process that leaves least, of those of addresses and of private memory. */
@@ -26,7 +26,8 @@ typedef struct gm__host_process {
 } gm__host_process;
 gm__host_process gm__host_process_read(const char *root);
 
-/* What is in the way of `bytes` more, such as "RLIMIT_DATA" or "vm.overcommit_memory"; NULL: nothing that is known. */
+/* The limit in the way of `bytes` more, such as "RLIMIT_DATA" or "vm.overcommit_memory"; NULL: nothing that is
+ * known. */
 const char *gm__host_commit_name(const gm__host_commit *commit, uint64_t bytes);
 
 /* The bytes that the kernel is to promise more before it gives `bytes`. 0: as far as is known it gives them. */

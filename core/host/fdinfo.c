@@ -41,7 +41,8 @@ typedef struct fdinfo_entry {
   uint64_t memory[FDINFO_REGIONS];
 } fdinfo_entry;
 
-/* "123 KiB"; a bare number is bytes. What does not fit counts as not understood: it becomes GM_UNKNOWN_BYTES. */
+/* "123 KiB"; a bare number is bytes. A number that does not fit counts as not understood: it becomes
+ * GM_UNKNOWN_BYTES. */
 static bool fdinfo_bytes(const char *text, uint64_t *out) {
   static const struct {
     const char *unit;

@@ -38,7 +38,7 @@ uint64_t gm__meminfo_estimate(const gm__meminfo *info);
 
 /* ---- ZFS: rule H12 ---- */
 
-/* False: the machine has no ZFS. Else *out is what its cache gives back on demand, of the `used_bytes` that the
+/* False: the machine has no ZFS. Otherwise *out is what its cache gives back on demand, of the `used_bytes` that the
  * machine's figures call used; 0 where that is not known. */
 bool gm__zfs_read(const char *root, uint64_t used_bytes, uint64_t *out);
 
@@ -87,7 +87,7 @@ typedef struct gm__cgroup_place {
   char below[GM__FILE_PATH_SIZE]; /* "" or "/a/b" */
 } gm__cgroup_place;
 
-/* What the readers need beside the stack, which may be small. */
+/* The memory that the readers need beside the stack, which may be small. */
 typedef struct gm__host_scratch {
   char line[GM__FILE_LONG_LINE_SIZE];
   char path[GM__FILE_PATH_SIZE];          /* of a file of a group */

@@ -1,5 +1,5 @@
-/* One table names every line that is used. Lines are found by name in any order, and the first of a name counts. What
- * does not parse is as if absent. */
+/* One table names every line that is used. Lines are found by name in any order, and the first of a name counts. A
+ * line that does not parse is as if absent. */
 #include "core/host/host_readers.h"
 
 #include <stddef.h>

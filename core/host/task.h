@@ -1,5 +1,5 @@
-/* Who a process is, so that another one can see later whether it has ended. A number alone does not tell: the system
- * gives it to new processes. Thread-safe. */
+/* The identity of a process, so that another one can see later whether it has ended. A number alone does not tell: the
+ * system gives it to new processes. Thread-safe. */
 #ifndef GM_CORE_HOST_TASK_H
 #define GM_CORE_HOST_TASK_H
 

@@ -47,8 +47,8 @@ gm_status gm__load_report(gm__load_job *job, uint64_t tensor, gm_error *err);
 /* A block for every chosen tensor, and its range. */
 gm_status gm__load_blocks(gm__load_job *job, gm_error *err);
 
-/* Where a tensor's block may be its part of the file, makes it so: *out_host is where its range lies. Else NULL, and
- * nothing is done. Errors: those of gm_block_wrap, IO. */
+/* Where a tensor's block may be its part of the file, makes it so: *out_host is where its range lies. Otherwise it is
+ * NULL, and nothing is done. Errors: those of gm_block_wrap, IO. */
 gm_status gm__load_map_tensor(gm__load_job *job, uint64_t index, const gm__read_range *range, unsigned char **out_host,
                               gm_error *err);
 

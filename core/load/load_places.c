@@ -1,4 +1,4 @@
-/* Invariant: the callback sees each tensor once. What it chose is kept, so both steps of a load use it. */
+/* Invariant: the callback sees each tensor once. gm keeps its choice, so both steps of a load use it. */
 #include "core/load/load_places.h"
 
 #include "core/base/error.h"

@@ -1,5 +1,5 @@
-/* Bytes from files into blocks. Parts arrive in the order in which the disk brings them. What the host writes straight
- * is in its place then. The rest is copied from a slot, while further pieces are read. */
+/* Bytes from files into blocks. Parts arrive in the order in which the disk brings them. Bytes that the host writes
+ * straight are in their place then. The rest is copied from a slot, while further pieces are read. */
 #include <string.h>
 
 #include "core/base/checksum.h"

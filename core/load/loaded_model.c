@@ -55,7 +55,7 @@ static bool loaded_model_is_on(const gm_loaded_model *loaded, uint64_t index, co
   return loaded->blocks[index].bytes && gm_pool_device(loaded->pools[index]) == device;
 }
 
-/* Does some block belong to the stream's device? Else the stream is a mistake, and gm_free says so. */
+/* Does some block belong to the stream's device? If none does, the stream is a mistake, and gm_free says so. */
 static bool loaded_model_knows(const gm_loaded_model *loaded, const gm_stream *stream) {
   const gm_device *device = stream ? gm_stream_device(stream) : NULL;
   for (uint64_t i = 0; i < loaded->count && device; i++) {

@@ -35,7 +35,7 @@ static gm_refusal_cause cause_say(const cause_case *self, gm_refusal_cause cause
   return cause;
 }
 
-/* As cause_say; the change may not be enough. */
+/* Like cause_say; the change may not be enough. */
 static gm_refusal_cause cause_say_at_least(const cause_case *self, gm_refusal_cause cause, gm_change change,
                                            uint64_t bytes) {
   cause_say(self, cause, change, bytes);
@@ -189,7 +189,7 @@ static gm_refusal_cause cause_full(cause_case *self) {
   return cause_say_free(self, GM_CAUSE_DEVICE_FULL, lack);
 }
 
-/* What has promises of so many bytes go: this process cancels its own, or another one its. */
+/* The change that ends promises of so many bytes: this process cancels its own, or another one its. */
 static gm_change cause_of_promises(const cause_case *self, uint64_t lack) {
   const gm__provider *provider = &self->pool->heap.provider;
   const uint64_t elsewhere = gm__room_promised_elsewhere(&provider->claim);
@@ -237,7 +237,7 @@ static gm_refusal_cause cause_of_figures(cause_case *self) {
 
 /* ---- leaks ---- */
 
-/* What the tag left behind in epochs that are over, if it did so in each of the last ones; else 0. */
+/* The bytes that the tag left behind in epochs that are over, if it did so in each of the last ones; else 0. */
 static uint64_t cause_left_behind(const cause_case *self, uint32_t tag) {
   uint64_t bytes[CAUSE_EPOCHS], all = 0;
   gm_tracker *tracker = self->pool->heap.observers.tracker;
@@ -274,7 +274,7 @@ static gm_refusal_cause cause_of_quota(const cause_case *self) {
   return cause_say_if(self, GM_CAUSE_QUOTA, GM_CHANGE_RAISE_QUOTA, lack, cause_lacks_nothing_else(self));
 }
 
-/* What the code that refused knows for certain. */
+/* The facts that the code that refused knows for certain. */
 static gm_refusal_cause cause_of_blame(const cause_case *self) {
   switch (self->refused->ladder.cause) {
     case GM_CAUSE_QUOTA: return cause_of_quota(self);

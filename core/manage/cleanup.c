@@ -113,7 +113,7 @@ static void cleanup_evict_all(gm_context *ctx) {
   }
 }
 
-/* What a guard holds back goes, too. */
+/* Memory that a guard holds back goes, too. */
 static void cleanup_all(gm_context *ctx, const gm_device *device, uint64_t *out_bytes) {
   uint64_t bytes = 0;
   for (gm_pool *pool = NULL; (pool = cleanup_next(ctx, device, pool));) {

@@ -12,7 +12,7 @@
 #include "core/staging/range_host.h"
 
 /* The end of a pool whose blocks callers still hold. Its object stays, dead, until the context ends: so a name that
- * somebody keeps is answered. What is above the pool (buffers, scopes, managed memory) finds its context there. */
+ * somebody keeps is answered. Objects above the pool (buffers, scopes, managed memory) find its context there. */
 
 enum { FORCE_TRIES = 10 }; /* of a second each */
 
@@ -57,7 +57,7 @@ static bool force_unmap(gm_pool *pool) {
 
 /* ---- the report ---- */
 
-/* What callers still held, in `err`, which may be NULL, and in the log. */
+/* Tells what callers still held, in `err`, which may be NULL, and in the log. */
 static void force_tell(const gm_pool *pool, const gm_stats *stats, uint32_t unasked, gm_error *err) {
   gm_error mine = {.status = GM_OK};
   gm_error *told = err ? err : &mine;

@@ -7,12 +7,12 @@
 #include "core/manage/lifecycle.h"
 #include "core/order/order_told.h"
 
-/* What a pool does when a stream of its device closes, was waited for, or is said to have done its work. It tells the
- * order of its dedicated blocks and that of each arena. */
+/* The acts of a pool when a stream of its device closes, was waited for, or is said to have done its work. It tells
+ * the order of its dedicated blocks and that of each arena. */
 
 static const uint64_t listen_patience_ns = 1000000000;
 
-/* What the pool asks or hears about a stream. */
+/* The questions of the pool about a stream, and the news. */
 typedef struct listen_news {
   const gm_stream *stream;
   uint64_t clock;

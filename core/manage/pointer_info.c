@@ -1,4 +1,4 @@
-/* What lies at an address: the block of a pool, and all that the pool knows of it. */
+/* The thing at an address: the block of a pool, and all that the pool knows of it. */
 #include "core/base/sized.h"
 #include "core/manage/lifecycle.h"
 #include "core/pool/spans.h"

@@ -1,4 +1,4 @@
-/* What gm knows of architectures beyond what their files state: one row each. */
+/* Facts about architectures beyond what their files state: one row each. */
 #ifndef GM_CORE_MODEL_CONFIG_ARCHITECTURE_H
 #define GM_CORE_MODEL_CONFIG_ARCHITECTURE_H
 

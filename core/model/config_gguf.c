@@ -14,7 +14,7 @@ static const char config_op[] = "gm_model_read_config";
 
 enum { CONFIG_KEY_MAX = 160 };
 
-/* Behind "ARCHITECTURE.", by field; NULL where GGUF has no key. Of a list of numbers, one for each layer, the largest
+/* Behind "ARCHITECTURE.", by field; NULL where GGUF has no key. In a list of numbers, one for each layer, the largest
  * counts. */
 static const char *const gguf_keys[GM__DIM_FIELDS] = {
     [GM__DIM_HIDDEN] = "embedding_length",

@@ -1,6 +1,6 @@
 /* A model's dimensions from a config.json: one row per key. Invariants: a key that gm knows holds a number, a bool or
  * null, and is there once in its object. A key of an inner object (text_config) counts more than one of an outer
- * object, and an earlier row more than a later one. What gm does not know is read over. */
+ * object, and an earlier row more than a later one. It reads over keys that gm does not know. */
 #include <stdio.h>
 #include <string.h>
 

@@ -23,7 +23,7 @@ bool gm__gguf_is(const unsigned char first[GM__GGUF_MAGIC_BYTES]);
 gm_status gm__gguf_read(const gm_services *services, const gm__input_file *file, const char *path, bool header_only,
                         gm__contents *out, gm_error *err);
 
-/* As gm__gguf_read, from a file in memory, which is not kept. */
+/* Like gm__gguf_read, from a file in memory, which is not kept. */
 gm_status gm__gguf_parse(const gm_services *services, const void *bytes, uint64_t length, const char *path,
                          bool header_only, gm__contents *out, gm_error *err);
 

@@ -1,5 +1,5 @@
-/* Invariants: a value that is kept lies within the header whole. by_key is strictly ascending. Of strings their place
- * is kept, of numbers the place of the first. */
+/* Invariants: a value that is kept lies within the header whole. by_key is strictly ascending. For strings their place
+ * is kept, for numbers the place of the first. */
 #include "core/model/gguf_values.h"
 
 #include <string.h>

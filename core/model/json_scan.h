@@ -67,7 +67,7 @@ bool gm__utf8_is(const char *text, uint64_t bytes);
 
 bool gm__json_text_is(const gm__json_text *text, const char *literal);
 
-/* As strcmp. */
+/* Like strcmp. */
 int gm__json_text_order(const gm__json_text *text, const char *literal);
 
 #endif

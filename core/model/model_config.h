@@ -11,7 +11,8 @@ typedef struct gm__dimensions_names {
   const char *const *by_field;
 } gm__dimensions_names;
 
-/* The sizes of a layer of which no list says otherwise. As in gm_layer_kind, but for a layer with all parts. */
+/* The sizes of a layer of which no list says otherwise. Like those of gm_layer_kind, but for a layer with all
+ * parts. */
 typedef struct gm__layer_sizes {
   uint64_t intermediate, heads, kv_heads, head_size, value_head_size;
   uint64_t window, window_period; /* one of so many layers attends to everything; 0: no layer has a window */
@@ -44,7 +45,7 @@ enum { GM__MODEL_CONFIG_JSON_MAX = 16 << 20 }; /* bytes of a config.json; real o
 gm_status gm__model_config_from_json(const gm_services *services, const char *path, const char *op,
                                      gm_model_config *out, gm_error *err);
 
-/* As gm__model_config_from_json, from text in memory, which is written to. */
+/* Like gm__model_config_from_json, from text in memory, which is written to. */
 gm_status gm__model_config_parse_json(char *text, uint64_t length, const char *path, const char *op,
                                       gm_model_config *out, gm_error *err);
 

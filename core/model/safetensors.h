@@ -17,7 +17,7 @@ enum { GM__SAFETENSORS_HEADER_MAX = 100000000 }; /* the format's own limit */
 gm_status gm__safetensors_read(const gm_services *services, const gm__input_file *file, const char *path,
                                bool header_only, gm__contents *out, gm_error *err);
 
-/* As gm__safetensors_read, from a whole file in memory, which is not kept. */
+/* Like gm__safetensors_read, from a whole file in memory, which is not kept. */
 gm_status gm__safetensors_parse(const gm_services *services, const void *bytes, uint64_t length, const char *path,
                                 gm__contents *out, gm_error *err);
 

@@ -29,7 +29,7 @@ typedef struct gm__shard_index {
  * ".."). On failure *out is all zero. */
 gm_status gm__shard_index_read(const gm_services *services, const char *path, gm__shard_index *out, gm_error *err);
 
-/* As gm__shard_index_read, from text in memory, which is copied. */
+/* Like gm__shard_index_read, from text in memory, which is copied. */
 gm_status gm__shard_index_parse(const gm_services *services, const void *bytes, uint64_t length, const char *path,
                                 gm__shard_index *out, gm_error *err);
 

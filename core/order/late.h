@@ -14,8 +14,8 @@ typedef struct gm__late {
 /* Adds what the streams of a settled last use say. It submits nothing. */
 void gm__late_add(const gm__order *order, const gm__last_use *use, gm__late *late);
 
-/* True when a request in the order of `slot` may use the memory, perhaps with a wait. Else the streams in the way are
- * added. */
+/* True when a request in the order of `slot` may use the memory, perhaps with a wait. Otherwise the streams in the way
+ * are added. */
 bool gm__late_lets(const gm__order *order, const gm__last_use *use, int slot, bool insert, gm__late *late);
 
 #endif

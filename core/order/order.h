@@ -18,7 +18,7 @@ enum {
   GM__ORDER_HOST = -1
 };
 
-/* What the engine said of its stream (gm_stream_passed): work on blocks freed up to `at` is done at the point. */
+/* The engine's word about its stream (gm_stream_passed): work on blocks freed up to `at` is done at the point. */
 typedef struct gm__order_told {
   gm_backend_point point;
   uint64_t at, of; /* of: as gm__order_slot.point_of */
@@ -128,7 +128,7 @@ uint64_t gm__order_doubtful(const gm__order *order, uint64_t pending, int slot);
 /* Asks the driver how far the streams in `mask` are. Records a point where none is under way. Steps out of the lock. */
 void gm__order_refresh(gm__order *order, uint64_t mask);
 
-/* As gm__order_refresh, but submits nothing: streams that need a point are owed one. */
+/* Like gm__order_refresh, but submits nothing: streams that need a point are owed one. */
 void gm__order_look(gm__order *order, uint64_t mask);
 
 /* Records the points that are owed, unless `stream` is being captured. Steps out of the lock. */

@@ -3,7 +3,7 @@
 #include "core/base/error.h"
 #include "core/order/slot.h"
 
-/* What the engine says of the work of its streams. It may speak often while older points have not passed. The oldest
+/* The engine's word about the work of its streams. It may speak often while older points have not passed. The oldest
  * point stays until it has passed, so that there is progress. The newest one waits behind it, so that the last word is
  * kept. */
 

@@ -1,5 +1,5 @@
-/* What an order hears of its streams from others: the host has waited, the engine gives its word, a stream closes.
- * REQUIRES: the order's lock. */
+/* News that an order hears of its streams from others: the host has waited, the engine gives its word, a stream
+ * closes. REQUIRES: the order's lock. */
 #ifndef GM_CORE_ORDER_ORDER_TOLD_H
 #define GM_CORE_ORDER_ORDER_TOLD_H
 

@@ -1,4 +1,4 @@
-/* Who holds which page, and the list of what each owner holds. REQUIRES everywhere: the set's lock. */
+/* The holders of each page, and the list of each owner's pages. REQUIRES everywhere: the set's lock. */
 #ifndef GM_CORE_PAGES_PAGE_HOLDS_H
 #define GM_CORE_PAGES_PAGE_HOLDS_H
 

@@ -1,4 +1,4 @@
-/* What calls of a page set share. REQUIRES: the set's lock, but for gm__pages_check and gm__pages_enter. */
+/* The common parts of a page set's calls. REQUIRES: the set's lock, but for gm__pages_check and gm__pages_enter. */
 #ifndef GM_CORE_PAGES_PAGES_H
 #define GM_CORE_PAGES_PAGES_H
 

@@ -55,7 +55,7 @@ GM__INNER gm_status gm__pool_alive(const gm_pool *pool, const char *op, gm_error
  * by force has no arena there. */
 static inline bool gm__pool_is(const gm_pool *pool) { return pool && gm__object_is(&pool->head, GM__KIND_POOL); }
 
-/* As gm__pool_is, and false in every build for a pool that was ended by force. Calls without a gm_error ask this. */
+/* Like gm__pool_is, and false in every build for a pool that was ended by force. Calls without a gm_error ask this. */
 static inline bool gm__pool_lives(const gm_pool *pool) { return pool && pool->head.kind == (uint32_t)GM__KIND_POOL; }
 
 /* `pool` may have been ended by force. */

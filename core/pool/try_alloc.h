@@ -5,7 +5,7 @@
 #include "core/pool/alloc_one.h"
 #include "core/pool/spans.h"
 
-/* Allocates a block, of several memories where the request allows that and nothing else serves. As gm__alloc_one.
+/* Allocates a block, of several memories where the request allows that and nothing else serves. Like gm__alloc_one.
  * REQUIRES: no lock. */
 static inline gm_acquire gm__try_alloc(gm_pool *pool, gm__want *want, const gm_request *request, gm_block *out,
                                        gm__refusal *why) {

@@ -13,8 +13,9 @@
 /* Invariants. A thread reads how much gm may take of the card, and then takes it, under the card's grow lock. So two
  * pools are never both told that the last bytes are theirs, whatever contexts they are of.
  *
- * Memory that comes at its first use is still free by the system's figure. What a pool takes of a promise is therefore
- * touched at once, and stays promised until then. The turn is not held meanwhile: others would wait for seconds. */
+ * Memory that comes at its first use is still free by the system's figure. Memory that a pool takes of a promise is
+ * therefore touched at once, and stays promised until then. The turn is not held meanwhile: others would wait for
+ * seconds. */
 
 static const uint64_t growth_step_bytes = UINT64_C(256) << 20; /* both promised and used for a moment, at most */
 
@@ -136,7 +137,7 @@ void gm__growth_end_turn(gm__growth *growth) {
   growth->begun = false;
 }
 
-/* What has come leaves the promise. */
+/* Memory that has come leaves the promise. */
 static void growth_settle(gm__provider *provider, gm__growth *growth) {
   gm__holding_touched(&provider->claim, growth->touched);
   growth->untouched -= growth->touched;

@@ -37,8 +37,8 @@ gm_status gm__growth_touch(gm__provider *provider, gm__growth *growth, const gm_
 /* Counts memory that has come, in the pool and for other pools, which may ask for it. REQUIRES: no lock but turns. */
 void gm__growth_count(gm__provider *provider, uint64_t bytes);
 
-/* The end of a growth. After a failure the pool is promised again what had not come. Of what went back to the device,
- * `returned` bytes, it is promised what it drew. Returns `status`. REQUIRES: only locks above GROW. */
+/* The end of a growth. After a failure the pool is promised again what had not come. It is promised again what it drew
+ * of the `returned` bytes that went back to the device. Returns `status`. REQUIRES: only locks above GROW. */
 gm_status gm__growth_finish(gm__provider *provider, gm__growth *growth, gm_status status, uint64_t returned);
 
 /* Commits the memory if the request wants that and the backend could not do it while it allocated. That is so for an

@@ -13,7 +13,7 @@ typedef struct gm__mapping {
   uint32_t mode;
 } gm__mapping;
 
-/* What a guard says of a live block: the caller has `usable` bytes from `front` on. */
+/* A guard's word about a live block: the caller has `usable` bytes from `front` on. */
 typedef struct gm__guarded {
   void *owner; /* the guard's record; NULL: no guard follows the block */
   uint64_t front, usable;

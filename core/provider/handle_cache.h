@@ -30,8 +30,8 @@ typedef struct gm__handle_cache {
 
 void gm__handle_cache_put(gm__handle_cache *handle_cache, gm__handle *handles, uint32_t number);
 
-/* Takes out the largest handle of at most `most` pages, else the smallest of at most `reach`. Of several such it takes
- * the one that came last. 0: there is none. */
+/* Takes out the largest handle of at most `most` pages, else the smallest of at most `reach`. Among several such it
+ * takes the one that came last. 0: there is none. */
 uint32_t gm__handle_cache_take(gm__handle_cache *handle_cache, gm__handle *handles, uint32_t most, uint32_t reach);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct gm__ladder {
   gm_rung_work rungs[GM__RUNG_COUNT];
 } gm__ladder;
 
-/* What all requests of a pool did on each rung. */
+/* The figures of all requests of a pool on each rung. */
 typedef struct gm__rung_total {
   _Atomic uint64_t count, bytes, ns;
 } gm__rung_total;

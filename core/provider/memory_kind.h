@@ -13,7 +13,7 @@ typedef struct gm__memory_kind {
   gm__type_wish wish;
 } gm__memory_kind;
 
-/* What a pool knows of its device's memory types, and how it takes memory. */
+/* A pool's knowledge of its device's memory types, and the way it takes memory. */
 typedef struct gm__memory_rules {
   bool zeroes;                 /* new memory is filled with zeros before anybody gets a part of it */
   uint64_t small;              /* quick lists keep blocks of at most so many bytes */

@@ -56,7 +56,7 @@ static inline bool gm__provider_forked(const gm__provider *provider) {
   return gm__context_forked(provider->device->ctx);
 }
 
-/* Prepares the provider; `rules` and `pages` are still to be prepared. And its end. */
+/* Prepares the provider; `rules` and `pages` are still to be prepared. The second function ends it. */
 void gm__provider_init(gm__provider *provider, gm_device *device, const gm_pool_params *params, uint64_t pool_id);
 void gm__provider_clear(gm__provider *provider, bool forked);
 

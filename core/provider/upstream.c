@@ -32,8 +32,8 @@ static uint32_t upstream_native_size(gm_api api) {
   }
 }
 
-/* What the user's code gives is hostile input: it must have enough bytes and the alignment. An address that an API does
- * not show is 0. */
+/* The memory from the user's code is hostile input: it must have enough bytes and the alignment. An address that an
+ * API does not show is 0. */
 static gm_status upstream_check(uint64_t bytes, uint32_t align, const gm_memory *memory, gm_error *err) {
   if (memory->bytes < bytes) {
     return gm__fail(err, GM_ERR_DRIVER, 0, "gm_upstream.allocate",

@@ -214,7 +214,7 @@ static bool range_unmap(gm__provider *provider, gm__va_range *range, uint32_t nu
   return true;
 }
 
-/* Maps a handle at its page. What it has of a promise is touched. A handle without memory is destroyed. */
+/* Maps a handle at its page. Memory that it has of a promise is touched. A handle without memory is destroyed. */
 static gm_status range_place(gm__provider *provider, gm__va_range *range, gm__growth *growth, uint32_t number,
                              gm_error *err) {
   const uint32_t page = provider->pages.handles[number].first;
@@ -229,7 +229,8 @@ static gm_status range_place(gm__provider *provider, gm__va_range *range, gm__gr
   return status;
 }
 
-/* What was obtained before a failure is mapped, too. After a failure to map, the handles that follow are destroyed. */
+/* It maps memory that was obtained before a failure, too. After a failure to map, the handles that follow are
+ * destroyed. */
 gm_status gm__va_range_fill(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint32_t reach,
                             gm_error *err) {
   gm__growth growth = {.begun = false};

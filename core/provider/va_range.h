@@ -37,8 +37,9 @@ void gm__va_range_close(gm__provider *provider, gm__va_range *range, const gm_me
 gm_status gm__va_range_fill(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint32_t reach,
                             gm_error *err);
 
-/* Unmaps and destroys the handles in [from, to) that were made after the first `since` ones. Nobody has used them. Shut
- * ones stay. What growths drew of promises meanwhile (pages.drawn) is promised again. REQUIRES: pages lock. */
+/* Unmaps and destroys the handles in [from, to) that were made after the first `since` ones. Nobody has used them.
+ * Shut ones stay. Bytes that growths drew of promises meanwhile (pages.drawn) are promised again. REQUIRES: pages
+ * lock. */
 void gm__va_range_undo(gm__provider *provider, gm__va_range *range, uint32_t from, uint32_t to, uint64_t since);
 
 /* Unmaps a handle that nothing uses, and caches it. False: the driver refused. REQUIRES: pages lock. */

@@ -1,5 +1,5 @@
-/* The summary for people. Invariants: everything is asked before the first line is written, so a failure leaves no half
- * a page. A figure is shown with how far it can be trusted. What is not known is said to be. */
+/* The summary for people. Invariants: everything is asked before the first line is written, so a failure leaves no
+ * half a page. A figure is shown with how far it can be trusted. An unknown figure is said to be unknown. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -121,7 +121,7 @@ static gm_status carry_take(carry_work *w, gm__ring_slot **out, gm_error *err) {
   return status;
 }
 
-/* Each piece is read while the one before it is written. What the host has is read at once. */
+/* Each piece is read while the one before it is written. Bytes that the host has are read at once. */
 static gm_status carry_move(carry_work *w, gm_error *err) {
   gm__carry *carry = w->carry;
   const uint32_t late = carry->from.range ? 2 : 1;

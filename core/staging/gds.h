@@ -24,9 +24,9 @@ GM__INNER bool gm__gds_is(const gm__gds *gds, const gm__input_file *file);
 /* NULL does nothing. */
 GM__INNER void gm__gds_close(gm__gds *gds);
 
-/* The part of a read that is whole pages of file and memory at once: *out_middle bytes behind *out_front. `bytes` bytes
- * at byte `offset` of a file go to `address`. What is before and behind the part goes another way. Both 0: there is
- * none.
+/* The part of a read that is whole pages of file and memory at once: *out_middle bytes behind *out_front. `bytes`
+ * bytes at byte `offset` of a file go to `address`. The bytes before and behind the part go another way. Both 0: there
+ * is none.
  */
 GM__INNER void gm__gds_middle(uint64_t offset, uint64_t address, uint64_t bytes, uint64_t *out_front,
                               uint64_t *out_middle);

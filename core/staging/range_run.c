@@ -11,7 +11,7 @@ static bool range_is_carried(const gm__access *access, const gm__transfer *what,
          on && !gm__stream_captured(on);
 }
 
-/* What no slot was there for goes as it is. */
+/* Bytes without a slot go as they are. */
 static gm_status range_carry(const gm__access *access, const gm__transfer *what, gm_stream *stream, gm_stream *on,
                              const char *op, gm_error *err) {
   const bool up = what->kind == GM__TRANSFER_WRITE;

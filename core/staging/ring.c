@@ -14,9 +14,9 @@
  * or has it for a user. So no lock is needed while a thread waits. One thread at a time gets memory for slots. `most`
  * only falls.
  *
- * The rings of a device share its stock by need: a ring that is not used gives its slots to whoever wants memory. Of
- * those in use, one with more than its share gives to one with less. A ring without any slot gets one in any case: so
- * nobody waits for another ring. */
+ * The rings of a device share its stock by need: a ring that is not used gives its slots to whoever wants memory.
+ * Among those in use, one with more than its share gives to one with less. A ring without any slot gets one in any
+ * case: so nobody waits for another ring. */
 
 typedef struct ring_queue {
   gm__ring_slot *first, **end;

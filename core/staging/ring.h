@@ -72,8 +72,8 @@ gm_status gm__ring_grow(gm__ring *ring, uint32_t slots, gm_error *err);
  * did in time (0: without a wait; GM__NEVER). Other errors are those of gm__ring_grow, and of the wait for a point. */
 GM__INNER gm_status gm__ring_take(gm__ring *ring, uint64_t timeout_ns, gm__ring_slot **out, gm_error *err);
 
-/* A user joins. Its first slot is any; for a further one, it leaves a slot for each user without any, and one at least.
- * Else the others help it. So nobody waits for a user that sleeps with slots in its hands. */
+/* A user joins. Its first slot is any; for a further one, it leaves a slot for each user without any, and one at
+ * least. Otherwise the others help it. So nobody waits for a user that sleeps with slots in its hands. */
 void gm__ring_join(gm__ring *ring, gm__ring_user *user);
 
 /* Waits until nobody is in its `help`. REQUIRES: it has no slot. */

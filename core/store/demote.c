@@ -78,7 +78,7 @@ static gm__store_entry *demote_next_due(gm_store *store) {
   return entry;
 }
 
-/* What became due later stands behind in the list. So as many as are due now are enough, and a flush ends. */
+/* Values that became due later stand behind in the list. So as many as are due now are enough, and a flush ends. */
 gm_status gm_store_flush(gm_store *store, gm_error *err) {
   GM__UNCANCELLED();
   static const char op[] = "gm_store_flush";

@@ -102,7 +102,7 @@ static inline gm__store_entry *gm__store_entry_at(gm__victim *link, size_t place
 
 static inline size_t gm__image_place(const gm__image *image) { return image->pool ? GM__PLACE_PINNED : GM__PLACE_HOST; }
 
-/* What an entry held, to be given back without the lock. */
+/* The belongings of an entry, to be given back without the lock. */
 typedef struct gm__leftover {
   gm_value *value;
   gm__image *image;
@@ -146,7 +146,7 @@ gm__store_entry *gm__store_leave(gm_store *store, size_t place, bool (*may)(cons
 void gm__store_wake(void *store, gm_value *value);
 /* Replace the value by another one, which makes all copies old. */
 void gm__store_replace(gm_store *store, gm__store_entry *entry, gm_value *value, gm__leftover *out);
-/* Take an entry out and free it. What it held goes to `out`. */
+/* Take an entry out and free it. Its belongings go to `out`. */
 void gm__store_entry_end(gm_store *store, gm__store_entry *entry, gm__leftover *out);
 
 /* ---- without the lock ---- */

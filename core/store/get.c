@@ -40,7 +40,7 @@ static bool get_may_rise(const gm__store_entry *entry) {
   return !entry->busy && value && atomic_load(&value->fell) && gm__value_references(value) == 1;
 }
 
-/* Finds the entry, and retains its value if that is there. Else the entry is busy for the caller, as one is that
+/* Finds the entry, and retains its value if that is there. Otherwise the entry is busy for the caller, as one is that
  * `rises`. */
 static gm__store_entry *get_begin(gm_store *store, const gm__store_name *key, uint64_t users, gm_value **out,
                                   bool *rises) {

@@ -53,7 +53,7 @@ enum {
   GM__IMAGE_ALIGN = 64 /* of the data, and of each tensor in it */
 };
 
-/* Of head and tree, with zeros in the checksum's place. */
+/* The checksum of head and tree, with zeros in its own place. */
 uint64_t gm__image_checksum(const unsigned char *data, uint64_t tree_bytes);
 
 #endif

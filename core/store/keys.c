@@ -17,7 +17,7 @@ typedef struct key_list {
   const char **keys;
 } key_list;
 
-/* What of a store is listed: its keys, or its declared prefixes. */
+/* The things that a store lists: its keys, or its declared prefixes. */
 typedef enum keys_kind { KEYS_OF_VALUES, KEYS_DECLARED } keys_kind;
 
 /* Adds a key to a list that has memory, else to its figures. */

@@ -80,7 +80,7 @@ static gm_status move_value(gm_store *store, const move_keys *keys, move_entries
   return status;
 }
 
-/* What the lowest tier has under the source, it has under the target, too, if it has room for both. */
+/* The lowest tier has under the target, too, what it has under the source, if it has room for both. */
 static gm_status move_copy_below(gm_store *store, const move_entries *both, gm_error *err) {
   gm__image *image = NULL;
   if (!store->tier_count || !(both->from->fresh >> (store->tier_count - 1) & 1)) return GM_OK;

@@ -61,7 +61,8 @@ static void room_name_places(const gm_store *store, char *text, size_t capacity)
   if (!store->tier_count) room_add(text, capacity, "; the store has no tier");
 }
 
-/* The pool says that its memory is full, which is no news to a store. What keeps values from leaving it is. */
+/* The pool says that its memory is full, which is no news to a store. The news is what keeps values from leaving
+ * it. */
 static gm_status room_refused(gm_store *store, uint64_t bytes, room_lack lack, gm_status status, gm_error *err) {
   char size[ROOM_SIZE_TEXT], places[sizeof err->message] = "";
   if (!err || lack == ROOM_NO_LACK || lack == ROOM_TOO_LARGE) return status;

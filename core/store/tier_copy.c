@@ -5,9 +5,9 @@
 
 #include "core/base/saturate.h"
 
-/* Invariants. A tier's copy is removed only after another place has the value, or to end the key. Of the copies that a
- * new store would find, the nearest is the newest: a put removes older copies that are nearer. A tier that did not
- * answer a put, or the removal of the value of now, may have that value: `maybe`. Such a tier is read only when no
+/* Invariants. A tier's copy is removed only after another place has the value, or to end the key. Among the copies
+ * that a new store would find, the nearest is the newest: a put removes older copies that are nearer. A tier that did
+ * not answer a put, or the removal of the value of now, may have that value: `maybe`. Such a tier is read only when no
  * other place has the value. Then all older copies are gone: a removal begins with them. */
 
 static uint32_t tier_bit(uint32_t tier) { return UINT32_C(1) << tier; }

@@ -258,8 +258,8 @@ static bool value_give_up(gm_value *value, uint64_t *out_left) {
   return false;
 }
 
-/* As long as the caller has its reference, the value is there. The store that watches it is woken, and the reference
- * given up, in one step of the lock. So no store takes the value for held that is not. */
+/* While the caller has its reference, the value is there. The store that watches it is woken, and the reference given
+ * up, in one step of the lock. So no store takes the value for held that is not. */
 static uint64_t value_give_up_watched(gm_value *value) {
   uint64_t left = 0;
   while (!value_give_up(value, &left)) {

@@ -1,4 +1,4 @@
-/* What floors above know of a tier beside gm/tier.h. */
+/* The facts that floors above know of a tier beside gm/tier.h. */
 #ifndef GM_CORE_TIER_TIER_H
 #define GM_CORE_TIER_TIER_H
 

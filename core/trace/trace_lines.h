@@ -69,7 +69,7 @@ typedef struct gm__trace_lines {
   uint64_t number; /* of the line given last, from 1 */
 } gm__trace_lines;
 
-/* As gm__trace_input_open. */
+/* Like gm__trace_input_open. */
 gm_status gm__trace_lines_open(const gm_services *services, const char *path, const void *memory, uint64_t length,
                                gm__trace_lines *out, gm_error *err);
 

@@ -18,7 +18,8 @@ struct gm_trace {
   gm_error failure; /* what every further call answers, unless GM_OK */
 };
 
-/* As gm_trace_open, for `length` bytes in memory. They stay valid until gm_trace_close. `name` stands for the path. */
+/* Like gm_trace_open, for `length` bytes in memory. They stay valid until gm_trace_close. `name` stands for the
+ * path. */
 gm_status gm__trace_open_memory(const gm_services *services, const void *bytes, uint64_t length, const char *name,
                                 gm_trace **out, gm_error *err);
 

@@ -41,7 +41,7 @@ typedef struct gm__event_buffer {
   uint64_t words[GM__EVENT_WORDS];
 } gm__event_buffer;
 
-/* As gm__event_buffer_add, for an event that needs more than a word. */
+/* Like gm__event_buffer_add, for an event that needs more than a word. */
 void gm__event_buffer_add_slow(gm__event_buffer *events, uint64_t now, uint32_t number, uint64_t bytes,
                                uint64_t stream);
 

@@ -68,7 +68,7 @@ static inline gm__ledger_total *gm__ledger_total_of(const gm__ledger *ledger, ui
   return ledger->totals[at].used ? &ledger->totals[at] : NULL;
 }
 
-/* As gm__ledger_reserve, where that needs no memory; else NULL. */
+/* Like gm__ledger_reserve, where that needs no memory; else NULL. */
 static inline gm__ledger_total *gm__ledger_ready(const gm__ledger *ledger, uint32_t number, uint32_t tag) {
   return gm__ledger_at(ledger, number) ? gm__ledger_total_of(ledger, tag) : NULL;
 }

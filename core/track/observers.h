@@ -1,4 +1,4 @@
-/* Who is told of the blocks of a pool: its tracker, its recorder, the quotas of its tags. Plain data. */
+/* Those who are told of the blocks of a pool: its tracker, its recorder, the quotas of its tags. Plain data. */
 #ifndef GM_CORE_TRACK_OBSERVERS_H
 #define GM_CORE_TRACK_OBSERVERS_H
 

@@ -11,7 +11,7 @@ typedef struct gm__oldest {
 
 void gm__oldest_add(gm__oldest *oldest, const gm_track_entry *entry);
 
-/* Sorts by age, oldest first. Of one moment the smaller id comes first. Nothing may be added afterwards. */
+/* Sorts by age, oldest first. If two have one moment, the smaller id comes first. Nothing may be added afterwards. */
 void gm__oldest_sort(gm__oldest *oldest);
 
 #endif

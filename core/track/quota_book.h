@@ -26,7 +26,7 @@ uint64_t gm__quota_lack(gm__quotas *quotas, uint32_t tag, uint64_t bytes);
 void gm__quota_enter(gm__quotas *quotas, uint32_t tag, uint64_t bytes);
 void gm__quota_leave(gm__quotas *quotas, uint32_t tag, uint64_t bytes);
 
-/* What gm_pool_set_quota and gm_pool_quota do. `out->struct_size` stays. */
+/* The work of gm_pool_set_quota and gm_pool_quota. `out->struct_size` stays. */
 void gm__quota_set(gm__quotas *quotas, uint32_t tag, uint64_t bytes, uint32_t flags, int32_t priority);
 void gm__quota_get(gm__quotas *quotas, uint32_t tag, gm_quota *out);
 

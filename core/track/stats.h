@@ -29,7 +29,7 @@ void gm__stats_grow(_Atomic uint64_t *current, _Atomic uint64_t *peak, uint64_t 
  * other threads count. A field read between two steps of a call is bounded by its neighbour. */
 void gm__stats_snapshot(gm__stats *stats, const gm_stats *more, gm_stats *out);
 
-/* As gm_stats_add, for two structs of gm's own. */
+/* Like gm_stats_add, for two structs of gm's own. */
 void gm__stats_add(gm_stats *stats, const gm_stats *other);
 
 #endif

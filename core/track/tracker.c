@@ -18,9 +18,9 @@
 
 /* Invariants, all under `lock`. A live record is in `by_id`, and in the list of the living, oldest first: ids and
  * births rise together. All others are in the list of unused records. Totals are those of the living. Memory is taken
- * before anything changes, so a failure leaves no trace. In a forked child the lock may be held by a thread that is not
- * there, so only destroy does anything. What a pool's arenas know is in none of these: they are asked. They may take
- * their locks inside this one, never the other way round. */
+ * before anything changes, so a failure leaves no trace. In a forked child the lock may be held by a thread that is
+ * not there, so only destroy does anything. The knowledge of a pool's arenas is in none of these: they are asked. They
+ * may take their locks inside this one, never the other way round. */
 
 enum { TRACKER_CHUNK = 128 };
 

@@ -85,7 +85,7 @@ static void transfer_tell_failure(const gm_transfer *t, gm_status status, gm_err
   }
 }
 
-/* What everybody may see, and the first failure. */
+/* The things that everybody may see, and the first failure. */
 static gm_status transfer_tell(gm_transfer *t, gm_transfer_stats *out, bool *out_ended, gm_error *err) {
   gm_transfer_stats shown;
   gm__mutex_lock(&t->lock);

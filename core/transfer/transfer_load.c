@@ -53,7 +53,7 @@ static uint64_t load_part(const gm_transfer *t, const gm__transfer_load *load, u
   return (index == load->last ? load->last_end : t->copies[index].what.bytes) - *out_at;
 }
 
-/* What comes next: as much as `room` bytes hold, of one way, through the ring or past it. */
+/* The next copies: as much as `room` bytes hold, of one way, through the ring or past it. */
 static void load_cut(const gm_transfer *t, uint64_t room, gm__transfer_load *load) {
   const gm__transfer_copy *first = &t->copies[t->at_copy];
   const uint64_t most = t->record ? 1 : first->path == GM__TRANSFER_PACKED ? t->row_count : GM__TRANSFER_JOINS;

@@ -1,4 +1,4 @@
-/* What programs for VMA, UMF and PyTorch's allocator do most often, with gm; docs/coming-from.md shows parts of this
+/* The usual calls of programs for VMA, UMF and PyTorch's allocator, with gm; docs/coming-from.md shows parts of this
  * file. */
 #include <stdio.h>
 #include <string.h>

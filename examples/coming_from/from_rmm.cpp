@@ -1,4 +1,4 @@
-// What programs for RMM do most often, with gm; docs/coming-from.md shows parts of this file.
+// The usual calls of programs for RMM, with gm; docs/coming-from.md shows parts of this file.
 #include <cstdio>
 #include <functional>
 

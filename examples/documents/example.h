@@ -1,4 +1,4 @@
-/* What all programs of this folder begin and end with. */
+/* The beginning and the end of all programs of this folder. */
 #ifndef EXAMPLES_DOCUMENTS_EXAMPLE_H
 #define EXAMPLES_DOCUMENTS_EXAMPLE_H
 

@@ -1,4 +1,4 @@
-/* What the C++ programs of this folder begin with. */
+/* The beginning of the C++ programs of this folder. */
 #ifndef EXAMPLES_DOCUMENTS_EXAMPLE_HPP
 #define EXAMPLES_DOCUMENTS_EXAMPLE_HPP
 

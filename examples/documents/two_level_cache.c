@@ -1,5 +1,5 @@
-/* TwoLevelCache, and allocations from a cache instead of cuMemAlloc. A stream gets its own blocks back at once. What
- * streams are done with serves all. */
+/* TwoLevelCache, and allocations from a cache instead of cuMemAlloc. A stream gets its own blocks back at once. A
+ * block that its streams are done with serves all. */
 #include "example.h"
 
 enum { TIMES = 1000, MIB = 1 << 20 };

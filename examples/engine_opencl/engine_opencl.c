@@ -59,7 +59,7 @@ static int take(app *a, uint64_t floats, const char *tag, gm_block *out) {
   return 1;
 }
 
-/* What a kernel needs of a block: the buffer that it lies in, and where. */
+/* The part of a block that a kernel needs: the buffer that it lies in, and where. */
 static int tensor_of(app *a, const gm_block *block, engine_tensor *out) {
   gm_opencl_memory native = {.head = {sizeof native, GM_API_OPENCL}};
   if (gm_block_native(a->pool, block, &native.head, &a->err) != GM_OK) return failed(a, "gm_block_native");

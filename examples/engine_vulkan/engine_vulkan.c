@@ -91,7 +91,7 @@ static int take(app *a, uint64_t floats, const char *tag, gm_block *out) {
   return 1;
 }
 
-/* What a descriptor needs of a block. gm's blocks are aligned for storage buffers. */
+/* The part of a block that a descriptor needs. gm's blocks are aligned for storage buffers. */
 static int tensor_of(app *a, const gm_block *block, uint64_t floats, engine_tensor *out) {
   gm_vulkan_memory native = {.head = {sizeof native, GM_API_VULKAN}};
   if (gm_block_native(a->pool, block, &native.head, &a->err) != GM_OK) return failed(a, "gm_block_native");

@@ -1,4 +1,4 @@
-/* What a 7-billion-parameter model takes, from six dimensions: parameters, weights, cache, activations. */
+/* The needs of a 7-billion-parameter model, from six dimensions: parameters, weights, cache, activations. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -53,12 +53,12 @@ typedef struct minilm {
 
 /* Opens a device and loads the model. The caller closes *m; after a failure there is nothing to close.
  *
- * FORMAT: the model is no BERT encoder of 32-bit floats. UNAVAILABLE, NOT_SUPPORTED: the backend is not there. Else
- * gm's answers. */
+ * FORMAT: the model is no BERT encoder of 32-bit floats. UNAVAILABLE, NOT_SUPPORTED: the backend is not there.
+ * Otherwise gm's answers. */
 gm_status minilm_open(minilm *m, const minilm_params *params, gm_error *err);
 
 /* Writes the embedding of one sentence, `dims.width` numbers of length 1, into `out`. INVALID_ARGUMENT: there is no
- * token, there are more than `dims.positions`, or an id is no row of the vocabulary. Else gm's answers. */
+ * token, there are more than `dims.positions`, or an id is no row of the vocabulary. Otherwise gm's answers. */
 gm_status minilm_embed(minilm *m, const int32_t *ids, uint32_t count, float *out, gm_error *err);
 
 /* Closes everything. It answers the first failure, and goes on. */

@@ -53,7 +53,7 @@ static void end_close(const end *e) {
   check(gm_device_close(e->device, &err), "device's end");
 }
 
-/* The copy is in `to`'s stream. What `from` still writes is waited for there, by a point. */
+/* The copy is in `to`'s stream. The stream waits there, by a point, for what `from` still writes. */
 static gm_peer_result hand_over(const end *from, const end *to) {
   gm_peer_result result = {.struct_size = sizeof result};
   gm_point ready;

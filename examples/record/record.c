@@ -3,7 +3,7 @@
 
 #include "gm/tools.h"
 
-/* What an engine would do: two buffers that live through a step, and one for each layer. */
+/* Does as an engine would: two buffers live through a step, and one for each layer. */
 static void run_step(gm_pool *pool) {
   void *hidden = gm_malloc(pool, 1 << 20, NULL), *scores = gm_malloc(pool, 300000, NULL);
   for (int layer = 0; layer < 4; layer++) gm_free_ptr(pool, gm_malloc(pool, 4 << 20, NULL), 0, NULL);

@@ -52,7 +52,7 @@ typedef struct gm_dl_versioned {
   gm_dl_tensor tensor;
 } gm_dl_versioned;
 
-/* What a tensor in a block looks like. Never grows. */
+/* The look of a tensor in a block. Never grows. */
 typedef struct gm_dl_view {
   uint64_t offset; /* bytes from the block's begin */
   gm_dl_type type;
@@ -68,7 +68,7 @@ enum { GM_DL_MAX_RANK = 16 };
  * block has several memories. OUT_OF_HOST_MEMORY, FORKED. Thread-safe. */
 GM_API gm_status gm_dlpack_export(gm_pool *pool, const gm_block *block, const gm_dl_view *view, gm_stream *stream,
                                   gm_dl_managed **out, gm_error *err);
-/* As gm_dlpack_export, for a consumer that knows DLPack 1.x. */
+/* Like gm_dlpack_export, for a consumer that knows DLPack 1.x. */
 GM_API gm_status gm_dlpack_export_versioned(gm_pool *pool, const gm_block *block, const gm_dl_view *view,
                                             gm_stream *stream, gm_dl_versioned **out, gm_error *err);
 
@@ -80,7 +80,7 @@ GM_API gm_status gm_dlpack_import(gm_pool *pool, const gm_dl_tensor *tensor, gm_
 /* For Python: exports `bytes` new bytes of the shared pool of host memory, viewed as `view` says. NULL:
  * gm_engines_why has the reason. */
 GM_API gm_dl_managed *gm_dlpack_host_tensor(const gm_dl_view *view);
-/* As gm_dlpack_host_tensor, for DLPack 1.x. */
+/* Like gm_dlpack_host_tensor, for DLPack 1.x. */
 GM_API gm_dl_versioned *gm_dlpack_host_versioned(const gm_dl_view *view);
 /* For Python: what a capsule of such a tensor is destroyed with. One that nobody consumed still owns its tensor. The
  * caller holds the interpreter's lock. An exception may be set, and stays as it is. */

@@ -10,7 +10,7 @@
 #include <ggml-backend-impl.h>
 #include "gm/gm.h"
 
-/* What the environment says; read once, when ggml loads the library. */
+/* The settings from the environment; read once, when ggml loads the library. */
 typedef struct gm_ggml_settings {
   const char *device;  /* GGML_GM_DEVICE: "cpu" (default), "opencl" or another backend of gm, but not "null" */
   bool host;           /* GGML_GM_HOST: 1: kernels of ggml and the program use the memory in place; default 1 */

@@ -1,4 +1,4 @@
-// What ggml-vulkan asks of gm. Included by ggml's own ggml-vulkan-types.h, behind its types.
+// The calls of ggml-vulkan to gm. Included by ggml's own ggml-vulkan-types.h, behind its types.
 #pragma once
 
 // gm's context, adopted device and pool. The last owner closes them: before the VkDevice goes.

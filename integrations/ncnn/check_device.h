@@ -68,7 +68,7 @@ struct check_entries {
 // Throws std::runtime_error.
 void check_vulkan(VkResult result, const char *what);
 
-// What the process asked of the driver.
+// The counts of the process's calls to the driver.
 struct check_counts {
   uint64_t allocations, frees, bytes, peak_bytes;
 };

@@ -4,7 +4,7 @@
 #include "check_recorder.h"
 
 check_words check_random(size_t count, uint32_t seed);
-// What the shader computes.
+// The results of the shader, computed on the host.
 check_words check_compute_layer(const check_words &a, const check_words &b, const check_words &w, size_t count);
 
 class check_model {

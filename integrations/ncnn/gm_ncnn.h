@@ -13,8 +13,8 @@ gm::device gm_ncnn_adopt(const ncnn::VulkanDevice &vkdev, VkInstance instance, P
 
 enum class gm_ncnn_use { weights, blobs, staging };
 
-// Memory of one type, in a pool of its own. As with ncnn's allocators, blocks may be freed while commands that use them
-// are recorded, and serve the next commands of that buffer. So one allocator serves one command buffer at a time.
+// Memory of one type, in a pool of its own. Like with ncnn's allocators, blocks may be freed while commands that use
+// them are recorded, and serve the next commands of that buffer. So one allocator serves one command buffer at a time.
 // Weights and staging, which are freed after their work, may serve many. clear() gives memory back to the driver, and
 // is called when no command buffer uses it. It has no images (opt.use_image_storage = false).
 class gm_ncnn_allocator final : public ncnn::VkAllocator {

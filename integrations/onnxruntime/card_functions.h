@@ -18,7 +18,7 @@ GM_BEGIN_DECLS
 /* How many pairs of a card and a stream can have functions. */
 enum { GM_ORT_LANES = 16 };
 
-/* What the three options want. An allocation that fails throws, as in gm_onnxruntime.h. Never grows. */
+/* The functions that the three options want. An allocation that fails throws, as in gm_onnxruntime.h. Never grows. */
 typedef struct gm_ort_functions {
   void *(*alloc)(size_t bytes);
   void (*free)(void *pointer);

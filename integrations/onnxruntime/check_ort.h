@@ -36,9 +36,9 @@ typedef struct check_choice {
 bool check_ort_open(check_ort *out, const char *path);
 void check_ort_close(check_ort *on);
 
-/* Whether a call worked. Else it keeps the message for check_message, and lets go of the status. */
+/* Whether a call worked. Otherwise it keeps the message for check_message, and lets go of the status. */
 bool check_worked(const check_ort *on, struct OrtStatus *status);
-/* What ONNX Runtime said last in this thread, "" at first. */
+/* The last message of ONNX Runtime in this thread, "" at first. */
 const char *check_message(void);
 
 bool check_session_open(check_session *out, const check_ort *on, const check_model *model, const check_choice *how);

@@ -27,9 +27,10 @@ GM_API struct OrtAllocator *gm_ort_allocator_create(const struct OrtApiBase *bas
  * is allowed. */
 GM_API void gm_ort_allocator_destroy(struct OrtAllocator *allocator);
 
-/* What ONNX Runtime calls in a library of custom operators. Puts the sessions of `options` on the shared pool, in the
- * environment that there is. Its allocator of host memory takes the place of one that the program registered. A program
- * that makes its environment itself makes it before. The status is ONNX Runtime's, NULL is success. */
+/* The entry that ONNX Runtime calls in a library of custom operators. Puts the sessions of `options` on the shared
+ * pool, in the environment that there is. Its allocator of host memory takes the place of one that the program
+ * registered. A program that makes its environment itself makes it before. The status is ONNX Runtime's, NULL is
+ * success. */
 GM_API struct OrtStatus *RegisterCustomOps(struct OrtSessionOptions *options, const struct OrtApiBase *base);
 
 GM_END_DECLS

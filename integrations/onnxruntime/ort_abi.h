@@ -1,4 +1,4 @@
-/* What gm and its check use of ONNX Runtime's C interface, without ONNX Runtime's headers.
+/* The parts of ONNX Runtime's C interface that gm and its check use, without ONNX Runtime's headers.
  *
  * OrtApi is a table of functions that grows at its end alone. So a position says the same in every version that has it,
  * and GetApi(n) answers with a table that has all positions of version 1.n. Members that nobody here calls are gaps.

@@ -1,5 +1,5 @@
-/* What the adapters of this folder share: one context for the process, one pool of host memory, and the text of each
- * thread's last failure.
+/* The common parts of this folder's adapters: one context for the process, one pool of host memory, and the text of
+ * each thread's last failure.
  *
  * All of it is made at the first use. Nothing is destroyed: engines free memory until the process has ended. Every call
  * is thread-safe. */

@@ -47,7 +47,7 @@ typedef struct gm_torch_filter {
 } gm_torch_filter;
 
 /* Begins to serve allocations of a card from a private pool: memory of a graph stays with the graph. New memory comes
- * from the driver also during a capture. `filter` NULL: all allocations of the card are meant. Else it is the
+ * from the driver also during a capture. `filter` NULL: all allocations of the card are meant. Otherwise it is the
  * library's, and `drop` is called also after a failure, which is written to standard error.
  *
  * torch calls gm_torch_begin_allocate_to_pool instead (gm_torch_graphs.cpp), because its own filter is a C++ object. */

@@ -24,7 +24,7 @@ void gm_graph_pools_sweep(void);
 void gm_graph_pools_set_fraction(int ordinal, double fraction);
 
 /* Returns true if a pool that was begun wants the allocation. *out is the memory then; NULL: gm_engines_why has the
- * reason. Of several pools the one that was begun first serves, as in torch. */
+ * reason. If there are several pools, the one that was begun first serves, like in torch. */
 bool gm_graph_pools_alloc(gm_card *card, int ordinal, uint64_t bytes, void *stream, void **out);
 /* Allocates for a captured stream that no pool was begun for, after the card's pool has refused. NULL: it refused for
  * another reason, or gm_engines_why has a new one. */

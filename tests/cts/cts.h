@@ -1,7 +1,7 @@
 /* The conformance suite: what every backend must do, checked through the seam alone (gm/backend.h), on each device.
  *
- * A case is a function that gets an open device. What it takes through cts_memory and cts_stream is given back after
- * it, so a case may simply return when a check fails. */
+ * A case is a function that gets an open device. Memory that it takes through cts_memory and cts_stream is given back
+ * after it, so a case may simply return when a check fails. */
 #ifndef GM_TESTS_CTS_CTS_H
 #define GM_TESTS_CTS_CTS_H
 
@@ -12,7 +12,7 @@
 
 #include "gm/backend.h"
 
-/* What a case needs. The table tells most of it; a mode adds what its devices lack. */
+/* The needs of a case. The table tells most of it; a mode adds what its devices lack. */
 typedef enum cts_need {
   CTS_CONTENTS = 1, /* what was written can be read back */
   CTS_STREAMS = 2,
@@ -118,7 +118,7 @@ struct cts {
   gm_memory_type types[CTS_TYPES_MAX];
   uint32_t has; /* cts_need */
 
-  /* Of the case that runs. */
+  /* The name of the case that runs. */
   const char *name;
   bool failed;
   char why[600]; /* of the failure or of the skip */
@@ -173,7 +173,8 @@ gm_status cts_order(cts *t, void *stream);
 /* Waits for `point` and gives it back. */
 gm_status cts_reach(cts *t, gm_backend_point *point);
 
-/* What an entry that fails must leave alone: cts_paint fills it, cts_painted says whether it is as it was. */
+/* The outputs that an entry that fails must leave alone: cts_paint fills it, cts_painted says whether it is as it
+ * was. */
 void cts_paint(void *out, size_t bytes);
 bool cts_painted(const void *out, size_t bytes);
 

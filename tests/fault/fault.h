@@ -30,7 +30,7 @@ typedef struct fault_driver {
 extern fault_driver *const fault_cpu, *const fault_cuda, *const fault_hip, *const fault_opencl, *const fault_vulkan;
 fault_driver *fault_driver_of(const char *backend);
 
-/* What the next run is to suffer; everything zero: nothing. */
+/* The faults of the next run; everything zero: nothing. */
 typedef struct fault_plan {
   const fault_driver *driver;
   unsigned entry;

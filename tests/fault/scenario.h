@@ -1,4 +1,4 @@
-/* What an engine does with gm, through the public headers alone, in pieces that can be broken anywhere. */
+/* The work of an engine with gm, through the public headers alone, in pieces that can be broken anywhere. */
 #ifndef GM_TESTS_FAULT_SCENARIO_H
 #define GM_TESTS_FAULT_SCENARIO_H
 
@@ -44,12 +44,12 @@ extern const unsigned scenario_count;
 /* Context, device and pool of the session's backend. */
 gm_status session_open(session *s, gm_error *err);
 
-/* As above, without a pool; and without a device. */
+/* Like above, without a pool; and without a device. */
 gm_status session_open_context(session *s, gm_error *err);
 gm_status session_open_device(session *s, gm_error *err);
 
 /* A block of the session's pool becomes the last of `blocks`. On a stream: the stream gets the wait if it takes one.
- * And the last one goes back. */
+ * Gives the last one back. */
 gm_status session_take(session *s, uint64_t bytes, gm_error *err);
 gm_status session_take_on(session *s, uint64_t bytes, gm_stream *stream, gm_error *err);
 gm_status session_take_spanned(session *s, uint64_t bytes, gm_stream *stream, gm_error *err); /* in several memories */
@@ -69,17 +69,17 @@ gm_status scenario_batch_contents(session *s, gm_error *err);
 gm_status scenario_quota(session *s, gm_error *err);
 gm_status scenario_pool_set(session *s, gm_error *err);
 gm_status scenario_spanned(session *s, gm_error *err);
-/* Of scenario_record.c. */
+/* From scenario_record.c. */
 gm_status scenario_record(session *s, gm_error *err);
-/* Of scenario_fences.c, which is there where the Vulkan backend is. */
+/* From scenario_fences.c, which is there where the Vulkan backend is. */
 gm_status scenario_fences(session *s, gm_error *err);
 gm_status scenario_fences_no_leave(session *s, gm_error *err);
 
-/* What scenarios of scenario_devices.c leave open. */
+/* The objects that scenarios of scenario_devices.c leave open. */
 gm_status session_end_devices(session *s, gm_error *err);
 
-/* Closes what is open. What refuses is asked once more, as a program would: the failure was played once. GM_OK, or what
- * still refuses. */
+/* Closes what is open. A call that refuses is made once more, as a program would: the failure was played once. GM_OK,
+ * or what still refuses. */
 gm_status session_end(session *s, gm_error *err);
 
 #endif

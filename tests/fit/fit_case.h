@@ -26,7 +26,7 @@ enum { FIT_HOST, FIT_DEVICE };
 bool fit_case_open(const char *directory, const char *name, fit_case *out);
 void fit_case_close(fit_case *self);
 
-/* What is missing in a run or cannot be read, NULL if nothing: its settings, its buffers, its total. */
+/* The thing that is missing in a run or cannot be read, NULL if nothing: its settings, its buffers, its total. */
 const char *fit_run_problem(json_object *run);
 
 /* The settings of a run. `has_output`: the run says how large the output buffer was. */

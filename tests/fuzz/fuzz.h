@@ -1,4 +1,4 @@
-/* What the fuzz targets and their driver share. */
+/* The common parts of the fuzz targets and their driver. */
 #ifndef GM_TESTS_FUZZ_FUZZ_H
 #define GM_TESTS_FUZZ_FUZZ_H
 

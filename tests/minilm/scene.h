@@ -1,4 +1,4 @@
-/* What the tests of examples/minilm have in common: the backend of this run, and the recorded sentences. */
+/* The common parts of the tests of examples/minilm: the backend of this run, and the recorded sentences. */
 #ifndef GM_TESTS_MINILM_SCENE_H
 #define GM_TESTS_MINILM_SCENE_H
 

@@ -1,6 +1,6 @@
 /* A driver that does its work late, for tests of stream order, all in one thread and without real waits. Work is done
  * when somebody waits for it, or now and then, in the order of each stream and at random across streams. The same seed
- * gives the same order. Of its memory it keeps one word for each 256 bytes. Kernels of the "engine" are submitted past
+ * gives the same order. It keeps one word for each 256 bytes of its memory. Kernels of the "engine" are submitted past
  * gm, by address, as an engine's are. It counts as faults what a driver could not survive. That is work on memory that
  * is not there (any more), or a kernel that finds other words than it must. It has two types of memory. The host can
  * map the second one, but nobody may look there.

@@ -100,7 +100,7 @@ static inline gm_stream *any_stream(worker *w) { return w->m->streams[below(w, w
 
 /* ---- the table (model.c) ---- */
 
-/* A live block; it overlaps no other. And its end. */
+/* A live block; it overlaps no other. Ends it. */
 void add_range(model *m, const gm_block *block);
 void remove_range(model *m, const gm_block *block);
 
@@ -114,7 +114,7 @@ bool pick(worker *w, owned *out);
 bool take(worker *w, uint64_t bytes, owned *out);
 void keep(worker *w, owned *o);
 void give(worker *w, const owned *o);
-/* What is the same of blocks that came in another way than by take. */
+/* The checks of blocks that came in another way than by take. */
 void welcome(worker *w, owned *o);
 /* Its contents are those that were written. */
 void verify(worker *w, owned *o, gm_stream *stream);

@@ -1,4 +1,4 @@
-/* What a schedule is, for the files that make it up. */
+/* The parts of a schedule, for the files that make it up. */
 #ifndef GM_TESTS_MODEL_SCHEDULE_PARTS_H
 #define GM_TESTS_MODEL_SCHEDULE_PARTS_H
 

@@ -1,6 +1,6 @@
-/* What owns blocks of a pool beside an engine that captures: batches, buffers, warm-ups, loads. gm_free takes a block
- * back in the order of a captured stream only where the pool can note it. Where it cannot, nothing may be lost. Needs
- * cmocka.h included before. */
+/* The owners of blocks of a pool beside an engine that captures: batches, buffers, warm-ups, loads. gm_free takes a
+ * block back in the order of a captured stream only where the pool can note it. Where it cannot, nothing may be lost.
+ * Needs cmocka.h included before. */
 #ifndef GM_TESTS_SUPPORT_CAPTURE_OWNERS_H
 #define GM_TESTS_SUPPORT_CAPTURE_OWNERS_H
 
@@ -50,7 +50,7 @@ static inline void capture_batch_refused(capture_scene *scene, const gm_batch_pa
   capture_owner_gave_back(scene, &before);
 }
 
-/* What a batch was served and does not keep. */
+/* The blocks that a batch was served and does not keep. */
 static inline void capture_play_batch(const capture_engine *engine, gm_strategy strategy) {
   const char word[4] = "abc";
   const void *const contents[1] = {word};
@@ -129,7 +129,7 @@ static inline void capture_model_close(gm_model *model, temp_folder *folder) {
   temp_folder_remove(folder);
 }
 
-/* What was taken for a tensor that cannot be written. */
+/* The memory that was taken for a tensor that cannot be written. */
 static inline void capture_play_load(const capture_engine *engine, gm_strategy strategy) {
   capture_scene scene;
   gm_stream *crowd[CAPTURE_CROWD];

@@ -115,7 +115,7 @@ static inline void capture_take_rare(const capture_scene *scene, gm_acquire most
   capture_free(scene, &block, scene->captured);
 }
 
-/* What serves without a driver's call serves inside a capture too, and asks for nothing. */
+/* Memory that serves without a driver's call serves inside a capture too, and asks for nothing. */
 static inline void capture_serves_its_own(const capture_scene *scene, gm_strategy strategy) {
   capture_say(scene, "zero");
   const gm_block block = capture_alloc(scene, scene->captured, CAPTURE_SMALL);
@@ -206,7 +206,7 @@ static inline void capture_play_crowd(const capture_engine *engine, gm_strategy 
 
 static inline void capture_host_memory(capture_scene *scene, bool there) { scene->bench.host.fail_at = there ? 0 : 1; }
 
-/* What the pool keeps serves `stream` with something else than the block, or not at all. */
+/* The pool's kept memory serves `stream` with something else than the block, or not at all. */
 static inline void capture_is_kept_from(const capture_scene *scene, const gm_block *block, gm_stream *stream) {
   const gm_request request = {.bytes = block->bytes, .flags = GM_POOLED_ONLY, .stream = stream};
   gm_block other;

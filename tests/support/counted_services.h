@@ -1,5 +1,5 @@
-/* Services for tests: memory that counts, starts dirty, checks the size at release and fails the N-th request. And a
- * log that keeps the last line. Counting is thread-safe.
+/* Services for tests: memory that counts, starts dirty, checks the size at release and fails the N-th request. It has
+ * a log that keeps the last line, too. Counting is thread-safe.
  *
  *   counted_services host;
  *   counted_services_init(&host);

@@ -58,7 +58,7 @@ static inline long cuda_calls(const char *symbol) {
   return strtol(reply, NULL, 10);
 }
 
-/* As scripted by the environment, without latency; not yet initialised. */
+/* It is scripted by the environment, without latency; not yet initialised. */
 static inline void cuda_begin(cuda_fixture *f) {
   *f = (cuda_fixture){.ops = &gm__cuda_backend};
   cuda_say("reload");

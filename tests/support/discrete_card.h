@@ -1,4 +1,4 @@
-/* What cards of the tests have in common: the CPU backend in disguise, as a device with memory of its own. */
+/* The common parts of the tests' cards: the CPU backend in disguise, as a device with memory of its own. */
 #ifndef GM_TESTS_SUPPORT_DISCRETE_CARD_H
 #define GM_TESTS_SUPPORT_DISCRETE_CARD_H
 

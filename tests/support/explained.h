@@ -35,8 +35,8 @@ static inline void explained_refusal(const gm_explanation *why, const gm_request
   assert_true(why->last_failure.op[0] && why->last_failure.message[0]);
 }
 
-/* gm_explain refuses what gm_alloc refuses as INVALID, and nothing else. It tells a refusal. What is served or INVALID
- * changes nothing about the last one. */
+/* gm_explain refuses what gm_alloc refuses as INVALID, and nothing else. It tells a refusal. A request that is served
+ * or INVALID changes nothing about the last one. */
 static inline gm_acquire explained_alloc(gm_pool *pool, const gm_request *request, gm_block *out) {
   const gm_explanation before = explained(pool, request);
   const gm_acquire answer = gm_alloc(pool, request, out);

@@ -1,4 +1,5 @@
-/* Wrappers of every call in the CPU backend's table, which can be made to fail. Who includes this defines first:
+/* Wrappers of every call in the CPU backend's table, which can be made to fail. A file that includes this defines
+ * first:
  *
  *   static bool cpu_call_fails(unsigned entry, int *code);   // counts the call; true: it is to fail with *code
  *

@@ -1,4 +1,5 @@
-/* What gm makes of figures that cannot be, on a simulated driver of CUDA's kind. Needs cmocka.h included before. */
+/* The answers of gm to figures that cannot be, on a simulated driver of CUDA's kind. Needs cmocka.h included
+ * before. */
 #ifndef GM_TESTS_SUPPORT_FIGURE_SCENE_H
 #define GM_TESTS_SUPPORT_FIGURE_SCENE_H
 

@@ -1,4 +1,4 @@
-/* What the kernel counts of this process. Include cmocka.h first. */
+/* The kernel's counts of this process. Include cmocka.h first. */
 #ifndef GM_TESTS_SUPPORT_KERNEL_KIB_H
 #define GM_TESTS_SUPPORT_KERNEL_KIB_H
 

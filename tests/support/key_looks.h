@@ -1,5 +1,5 @@
-/* What a key of the configuration may change: each look opens a pool in a context, and has a number for an answer.
- * Needs cmocka.h included before. */
+/* The effects that a key of the configuration may have: each look opens a pool in a context, and has a number for an
+ * answer. Needs cmocka.h included before. */
 #ifndef GM_TESTS_SUPPORT_KEY_LOOKS_H
 #define GM_TESTS_SUPPORT_KEY_LOOKS_H
 
@@ -98,7 +98,7 @@ static uint64_t look_room(gm_context *ctx) {
   return close_with(&bench, has);
 }
 
-/* Of a buffer without device memory: 0: it was refused. */
+/* For a buffer without device memory: 0: it was refused. */
 static uint64_t look_fallback(gm_context *ctx) {
   pool_bench bench;
   gm_buffer *buffer = NULL;
@@ -132,7 +132,7 @@ static gm_pressure_level level_of(pool_bench *bench) {
   return now.level;
 }
 
-/* Of a pool that is half used. */
+/* For a pool that is half used. */
 static uint64_t look_level(gm_context *ctx) {
   pool_bench bench;
   open_on(&bench, ctx, "null", &capped);
@@ -142,7 +142,7 @@ static uint64_t look_level(gm_context *ctx) {
   return close_with(&bench, level);
 }
 
-/* Of a pool that falls from 0.61 to 0.59. */
+/* For a pool that falls from 0.61 to 0.59. */
 static uint64_t look_relief(gm_context *ctx) {
   pool_bench bench;
   open_on(&bench, ctx, "null", &capped);

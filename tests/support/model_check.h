@@ -1,4 +1,4 @@
-/* What becomes of a path that is opened as a model. Needs cmocka.h included before. */
+/* The fate of a path that is opened as a model. Needs cmocka.h included before. */
 #ifndef GM_TESTS_SUPPORT_MODEL_CHECK_H
 #define GM_TESTS_SUPPORT_MODEL_CHECK_H
 

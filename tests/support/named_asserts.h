@@ -48,7 +48,7 @@ static inline const char *named_value(const char *got_text, const char *want_tex
   return NULL;
 }
 
-/* Of a comparison that failed. It is no part of what the compiler looks through at each assertion. */
+/* The message of a comparison that failed. It is no part of what the compiler looks through at each assertion. */
 __attribute__((noinline, cold, unused)) static void named_tell(LargestIntegralType got, LargestIntegralType want,
                                                                const char *got_text, const char *want_text) {
   const char *name = named_value(got_text, want_text, got), *wanted = named_value(got_text, want_text, want);

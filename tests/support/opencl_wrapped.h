@@ -42,7 +42,7 @@ static bool wrapped_releases(unsigned entry) {
   return strncmp(wrapped_names[entry], "clRelease", 9) == 0 || strstr(wrapped_names[entry], "Free") != NULL;
 }
 
-/* What a call that succeeded made or gave back. */
+/* The object that a call that succeeded made or gave back. */
 static void wrapped_account(unsigned entry, bool makes_event) {
   const char *name = wrapped_names[entry];
   long delta = makes_event ? 1 : 0;
@@ -106,7 +106,7 @@ static cl_event *const event = NULL;
 #include "backends/opencl/opencl_usm.def"
 #undef X
 
-/* What stands in place of `real`; NULL: the driver has no such symbol, or the tables have not. */
+/* The entry in place of `real`; NULL: the driver has no such symbol, or the tables have not. */
 static void *wrapped_symbol(const char *symbol, void *real) {
   if (!real) return NULL;
 #define WRAPPED_TAKE(table, result, name, parameters)         \

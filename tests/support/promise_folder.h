@@ -155,7 +155,7 @@ static inline void stranger_promises(const pool_bench *bench, uint64_t bytes) {
   assert_int_equal(gm__promise_file_end(&stranger, &turn, bytes, NULL), GM_OK);
 }
 
-/* What this process promises, as the stranger sees it. */
+/* The promises of this process, as the stranger sees it. */
 static inline uint64_t stranger_sees(const pool_bench *bench) {
   gm__promise_turn turn;
   gm__promise_others others;

@@ -40,7 +40,7 @@ static inline void scene_open(promise_scene *scene, gm__promise_file *out) {
   assert_string_equal(out->path, scene->path);
 }
 
-/* What others promise on the card, as a process sees it that wants to take bytes. */
+/* The promises of others on the card, as a process sees it that wants to take bytes. */
 static inline uint64_t scene_others_on(gm__promise_file *file, const uint8_t *card) {
   gm__promise_turn turn;
   gm__promise_others others = {77, 77, 0}, read = {78, 78, 0};

@@ -18,7 +18,7 @@ typedef struct redis_proxy_pair {
 typedef struct redis_proxy {
   uint16_t port;
   char where[64];
-  /* Of what clients send, in the pieces in which it comes: */
+  /* Pieces that clients send, in the order in which they come: */
   atomic_int lose;    /* the answer to this one of those that follow is lost, and the connection with it; 0: none */
   const char *word;   /* if not NULL: of those alone that have this word */
   atomic_bool hold;   /* the next one that has the word is held back */

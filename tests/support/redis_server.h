@@ -1,5 +1,5 @@
-/* Real redis-server processes on loopback, which end with the test however it ends, and a plain connection to ask them.
- * Needs cmocka.h included before. What cannot be done ends the test.
+/* Real redis-server processes on loopback, which end with the test however it ends, and a plain connection to ask
+ * them. Needs cmocka.h included before. A step that cannot be done ends the test.
  *
  *   redis_server server;
  *   redis_server_start(&server, "--requirepass", "secret", NULL);

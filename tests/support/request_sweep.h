@@ -27,7 +27,7 @@ static inline bool sweep_takes(unsigned index) {
   return index % sweep_one_in() == from;
 }
 
-/* Of a sweep that serves `all` requests or more the sample serves so many. */
+/* If a sweep serves `all` requests or more, the sample serves so many. */
 static inline unsigned sweep_least(unsigned all) { return sample_is_full() ? all : all / sweep_one_in() / 2; }
 
 static inline bool sweep_has_block(gm_acquire answer) { return answer <= GM_ACQUIRE_NEEDS_BARRIER; }
@@ -131,7 +131,7 @@ static inline unsigned sweep_wishes(gm_pool *pool) {
   return served;
 }
 
-/* What a backend refuses by itself is named after the call that was made, not after the backend or a driver's entry. */
+/* A refusal by a backend itself is named after the call that was made, not after the backend or a driver's entry. */
 static inline void sweep_names(gm_device *device, gm_pool *pool) {
   gm_native_device native = {sizeof native, GM_API_METAL};
   const gm_native_stream queue = {sizeof queue, GM_API_METAL};

@@ -32,7 +32,8 @@ typedef struct shared_card_state {
 
 static shared_card_state shared_card_own, *shared_card = &shared_card_own; /* a test of processes puts it elsewhere */
 
-/* Where processes tell each other of their reservations; NULL: they do not. And the key reserve.share; NULL: not set.
+/* Where processes tell each other of their reservations; NULL: they do not. The second one is the key reserve.share;
+ * NULL: not set.
  */
 static const char *shared_card_folder, *shared_card_share = "require";
 
@@ -102,7 +103,7 @@ static inline gm_status shared_card_destroy(void *device, uint64_t handle, uint6
   return gm__null_backend.vmm_destroy(device, handle, bytes, mode, err);
 }
 
-/* What is touched stays touched. */
+/* Touched pages stay touched. */
 static inline gm_status shared_card_commit(void *device, void *stream, const gm_memory *memory, uint64_t offset,
                                            uint64_t bytes, gm_error *err) {
   (void)device, (void)stream, (void)err;
@@ -197,7 +198,7 @@ static inline void shared_card_open(pool_bench *bench, const gm_pool_params *par
   pool_bench_ok(gm_pool_create(bench->device, params, &bench->pool, err));
 }
 
-/* As an engine lends its device to gm. */
+/* Opens it like an engine that lends its device to gm. */
 static inline void shared_card_open_adopted(pool_bench *bench, const gm_pool_params *params) {
   const gm_native_device native = {sizeof native, GM_API_OTHER};
   shared_card_open_context(bench, NULL, NULL);

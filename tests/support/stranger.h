@@ -1,4 +1,4 @@
-/* What a registered backend is promised as gm's own are: discovery, selection, placement, limits. The stranger is a
+/* A registered backend is promised the same as gm's own: discovery, selection, placement, limits. The stranger is a
  * copy of one of gm's backends, its twin, under another name. Needs cmocka.h included before. */
 #ifndef GM_TESTS_SUPPORT_STRANGER_H
 #define GM_TESTS_SUPPORT_STRANGER_H

@@ -1,4 +1,5 @@
-/* A folder of its own for a test, and files in it; removed with everything inside. What cannot be done ends the test.
+/* A folder of its own for a test, and files in it; removed with everything inside. A step that cannot be done ends the
+ * test.
  *
  *   temp_folder root;
  *   temp_folder_make(&root);

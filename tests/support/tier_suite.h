@@ -1,4 +1,4 @@
-/* What every tier must do, whatever it is made of. A test opens its tier and hands it to tier_suite. Needs cmocka.h
+/* The duties of every tier, whatever it is made of. A test opens its tier and hands it to tier_suite. Needs cmocka.h
  * included before. */
 #ifndef GM_TESTS_SUPPORT_TIER_SUITE_H
 #define GM_TESTS_SUPPORT_TIER_SUITE_H

@@ -21,7 +21,7 @@ enum {
 
 static const uint32_t seen = GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_COHERENT | GM_MEMORY_PERSISTENT_MAP;
 
-/* What the card was asked, and which types are full. */
+/* The questions that the card was asked, and the types that are full. */
 static struct {
   uint32_t allocs, dedicated, maps;
   uint64_t last_bytes;

@@ -99,7 +99,7 @@ static inline void played_capture_end(const played_engine *e) {
   assert_int_equal(forget(graph), 0);
 }
 
-/* As the environment says, without latency, with so many devices. */
+/* It is as the environment says, without latency, with so many devices. */
 static inline void played_begin(transfer_world *w, unsigned devices) {
   played_say("reload");
   played_say("set DEVICES 3");

@@ -2,7 +2,7 @@
 #ifndef GM_TOOLS_GMEM_COMMAND_H
 #define GM_TOOLS_GMEM_COMMAND_H
 
-/* What gmem leaves with. */
+/* The exit codes of gmem. */
 enum { GMEM_DONE = 0, GMEM_FAILED = 1, GMEM_USAGE = 2 };
 
 /* argv[0] is "gmem NAME", for messages; what is left is the command's. The answer is the exit code; bad usage does not

@@ -128,7 +128,7 @@ static error_t gmem_help_parse(int key, char *text, struct argp_state *state) {
   return 0;
 }
 
-/* What --help says, which ends the program. */
+/* The text of --help, which ends the program. */
 static int gmem_help(int argc, char **argv) {
   static const struct argp argp = {.parser = gmem_help_parse,
                                    .args_doc = "[COMMAND]",

@@ -1,4 +1,4 @@
-/* CUDA's driver API and HIP's runtime API differ in little but names. What they have alike exists once, in the files
+/* CUDA's driver API and HIP's runtime API differ in little but names. Their common code exists once, in the files
  * runtime_*.c of this folder. One table of entries per API, gm__runtime, says what differs. The shared code works on
  * gm__runtime_driver and gm__runtime_device, with which CUDA's and HIP's own records begin. */
 #ifndef GM_BACKENDS_SHARED_RUNTIME_RUNTIME_H
@@ -216,7 +216,7 @@ struct gm__runtime {
   int (*copy_box)(const void *device, const gm__runtime_box *box, void *stream);
   gm__runtime_set set_bytes, set_words;
   gm__runtime_way fill_way; /* of a copy from device memory into the same memory, for a wide pattern */
-  /* As gm__fill_target.set_ring; `user` is a gm__runtime_fill_job. NULL: none. */
+  /* Like gm__fill_target.set_ring; `user` is a gm__runtime_fill_job. NULL: none. */
   int (*set_ring)(void *user, uint64_t at, const uint8_t *ring, uint64_t bytes, bool *out_done);
 
   const char *prefetch_op, *advise_op;
@@ -226,7 +226,8 @@ struct gm__runtime {
   const char *peer_reaches_op, *peer_copy_op;
   bool (*peer_reaches)(const void *device, const gm__runtime_device *other);
   const char *(*peer_why)(const void *device); /* gm_peer_info.why, where there is no path; NULL: nothing is known */
-  /* With `atomics`: do atomic operations work? Else the driver's rank. `otherwise` where the driver does not tell. */
+  /* With `atomics`: do atomic operations work? Otherwise it is the driver's rank. `otherwise` where the driver does
+   * not tell. */
   int (*peer_attribute)(const void *device, const gm__runtime_device *other, bool atomics, int otherwise);
   gm__runtime_pair peer_enable, peer_disable;
   int (*peer_copy)(const void *device, uint64_t to, const gm__runtime_device *other, uint64_t from, uint64_t bytes,

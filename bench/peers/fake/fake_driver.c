@@ -76,7 +76,7 @@ CUresult cuGetErrorString(CUresult error, const char **out) {
 
 static CUresult fake_done(void) { return CUDA_SUCCESS; }
 
-/* What cudaGetDriverEntryPoint answers: an entry of this file, or one that does nothing. */
+/* The answer of cudaGetDriverEntryPoint: an entry of this file, or one that does nothing. */
 void *fake_driver_entry(const char *name) {
   static const struct {
     const char *name;

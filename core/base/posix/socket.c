@@ -1,5 +1,5 @@
-/* Invariants: every descriptor is non-blocking, and waits happen in poll with the time that is left. Who closes a
- * connection that has bytes on the way gives them up. */
+/* Invariants: every descriptor is non-blocking, and waits happen in poll with the time that is left. A side that
+ * closes a connection with bytes on the way gives them up. */
 #include "core/base/socket.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* What is on the disk for good. */
+/* The records that are on the disk for good. */
 #ifndef GM_CORE_TIER_DISK_FLUSH_H
 #define GM_CORE_TIER_DISK_FLUSH_H
 

@@ -8,7 +8,7 @@
 #include "core/tier/disk/disk_record.h"
 
 /* Invariant: the record of a value that was replaced is marked dead only once its successor is on the disk
- * (disk_flush.c). What the index will need is there before a record is written. */
+ * (disk_flush.c). The index has all that it will need before a record is written. */
 
 static gm_status disk_no_memory(gm_error *err) {
   return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_put", "no host memory for a key");

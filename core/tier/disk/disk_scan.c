@@ -103,7 +103,7 @@ static gm_status scan_record(disk_scan *scan, uint64_t at, uint64_t *out_bytes, 
   return status;
 }
 
-/* Takes every record. What lies between two records is damage, which is counted once for each gap. */
+/* Takes every record. Bytes between two records are damage, which is counted once for each gap. */
 static gm_status scan_walk(disk_scan *scan, gm_error *err) {
   gm_status status = GM_OK;
   scan->end = GM__DISK_START;

@@ -1,4 +1,4 @@
-/* What a tier's keys are called on the server: PREFIX:v:KEY for a manifest, PREFIX:c:VERSION:INDEX for a chunk. So the
+/* The names of a tier's keys on the server: PREFIX:v:KEY for a manifest, PREFIX:c:VERSION:INDEX for a chunk. So the
  * chunks of a value are spread over the slots of a cluster. Pure. */
 #ifndef GM_CORE_TIER_REMOTE_KEY_H
 #define GM_CORE_TIER_REMOTE_KEY_H

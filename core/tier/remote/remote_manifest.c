@@ -27,7 +27,7 @@ uint32_t gm__manifest_chunk_bytes(const gm__manifest *manifest, uint32_t index) 
   return left < GM__REMOTE_CHUNK ? (uint32_t)left : GM__REMOTE_CHUNK;
 }
 
-/* Of all but itself, and of the key. */
+/* The checksum of all but itself, and of the key. */
 static uint64_t manifest_sum(const unsigned char *bytes, size_t count, const void *key, size_t key_bytes) {
   const uint64_t seed = gm__checksum(bytes, AT_CHECKSUM, gm__checksum(key, key_bytes, 0));
   return gm__checksum(bytes + GM__MANIFEST_HEAD, count - GM__MANIFEST_HEAD, seed);

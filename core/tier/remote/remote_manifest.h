@@ -1,5 +1,6 @@
-/* What stands under a value's key on a server: a manifest. A small value lies in it. A larger one lies in chunks, under
- * keys of their own, and the manifest has their checksums. Pure: no memory of its own. What a server sends is hostile.
+/* The bytes under a value's key on a server: a manifest. A small value lies in it. A larger one lies in chunks, under
+ * keys of their own, and the manifest has their checksums. Pure: no memory of its own. The bytes from a server are
+ * hostile.
  *
  * Numbers are little-endian. A head of GM__MANIFEST_HEAD bytes stands first:
  *

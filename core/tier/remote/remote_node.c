@@ -11,8 +11,8 @@
 #include "core/base/socket.h"
 
 /* Invariants. A node does not move. On an open connection, answers come in the order of the requests, and `waiting`
- * counts those that are due. A connection may be given up with requests on the way. Then gm has the server end it, too,
- * before the next request. Else a put that timed out could replace a later one. */
+ * counts those that are due. A connection may be given up with requests on the way. Then gm has the server end it,
+ * too, before the next request. Otherwise a put that timed out could replace a later one. */
 
 static gm_status node_fail(gm__remote_tier *tier, gm__remote_node *node, gm_status status) {
   const gm_error was = tier->trouble;

@@ -123,7 +123,7 @@ static gm_status put_is_there(put_state *put, bool *out) {
   return GM_OK;
 }
 
-/* What became of a version whose put failed. */
+/* The fate of a version whose put failed. */
 typedef enum put_fate {
   PUT_REFUSED = 0, /* it never was current, and never will be */
   PUT_UNKNOWN,     /* it may be current */
@@ -131,7 +131,7 @@ typedef enum put_fate {
   PUT_REPLACED     /* it is not, but may have been; and never will be again */
 } put_fate;
 
-/* Of a version whose manifest was lost on the way. Where the time of the request is up, nobody asks. */
+/* The fate of a version whose manifest was lost on the way. Where the time of the request is up, nobody asks. */
 static put_fate put_settle(put_state *put, uint64_t deadline) {
   const gm_error why = put->tier->trouble;
   bool there = false;

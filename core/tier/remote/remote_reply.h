@@ -1,9 +1,9 @@
-/* What a server answers, as a tree. hiredis reads the bytes; the tree is in the host's memory. A server cannot make it
- * large: the bytes and the items of one answer have bounds.
+/* The answer of a server, as a tree. hiredis reads the bytes; the tree is in the host's memory. A server cannot make
+ * it large: the bytes and the items of one answer have bounds.
  *
- * Of hiredis gm uses the reader alone. It takes plain memory of the C library, which the host's services do not see: at
- * most about twice the bytes of the largest answer. It ends in a status where there is none; hiredis's own connections
- * may abort there, and raise SIGPIPE. */
+ * gm uses the reader of hiredis alone. It takes plain memory of the C library, which the host's services do not see:
+ * at most about twice the bytes of the largest answer. It ends in a status where there is none; hiredis's own
+ * connections may abort there, and raise SIGPIPE. */
 #ifndef GM_CORE_TIER_REMOTE_REPLY_H
 #define GM_CORE_TIER_REMOTE_REPLY_H
 

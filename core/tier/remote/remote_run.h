@@ -30,7 +30,7 @@ gm_status gm__remote_run(gm__remote_tier *tier, gm__remote_request *requests, ui
 /* Frees the replies. */
 void gm__remote_run_end(const gm__remote_tier *tier, gm__remote_request *requests, uint32_t count);
 
-/* GM_OK when the reply is of that kind. Else tier->trouble says what came instead. */
+/* GM_OK when the reply is of that kind. Otherwise tier->trouble says what came instead. */
 gm_status gm__remote_expect(gm__remote_tier *tier, const gm__remote_request *request, gm__reply_kind kind);
 
 #endif

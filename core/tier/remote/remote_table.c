@@ -116,7 +116,7 @@ static gm_status remote_open(gm_context *ctx, const char *where, const gm_tier_p
 
 /* ---- the tier as a whole ---- */
 
-/* A put that answered GM_OK is on the server. What a server keeps over its own end is the server's configuration. */
+/* A put that answered GM_OK is on the server. The server's configuration decides what it keeps over its own end. */
 static gm_status remote_flush(void *own, gm_error *err) {
   (void)own, (void)err;
   return GM_OK;

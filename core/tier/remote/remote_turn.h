@@ -10,7 +10,7 @@ gm_status gm__remote_enter(gm__remote_tier *tier, const char *op, gm_error *err)
 /* Ends the turn, and gives the caller tier->trouble for a failure. */
 gm_status gm__remote_leave(gm__remote_tier *tier, gm_status status, gm_error *err);
 
-/* What a call adds to the figures. */
+/* The figures that a call adds. */
 typedef enum gm__remote_figure {
   GM__REMOTE_PUTS,
   GM__REMOTE_GETS,

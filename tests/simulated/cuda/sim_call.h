@@ -1,5 +1,6 @@
-/* What every entry point begins and ends with: one lock over all state, the count of calls, the script's failures. And
- * the rules that hold for all: initialised, context current, not lost, not in a capture, not after exit or fork. */
+/* The beginning and the end of every entry point: one lock over all state, the count of calls, the script's failures.
+ * The rules that hold for all are here, too: initialised, context current, not lost, not in a capture, not after exit
+ * or fork. */
 #ifndef GM_TESTS_SIMULATED_CUDA_SIM_CALL_H
 #define GM_TESTS_SIMULATED_CUDA_SIM_CALL_H
 

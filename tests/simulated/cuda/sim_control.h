@@ -1,4 +1,4 @@
-/* What tests may ask of the simulated libcuda.so.1 beside the CUDA API; looked up with dlsym. */
+/* The questions that tests may ask of the simulated libcuda.so.1 beside the CUDA API; looked up with dlsym. */
 #ifndef GM_TESTS_SIMULATED_CUDA_SIM_CONTROL_H
 #define GM_TESTS_SIMULATED_CUDA_SIM_CONTROL_H
 

@@ -75,8 +75,8 @@ void sim_queue_allow(uint64_t steps);
 /* For the link model: may the first operation begin? A step that allows it is used up. */
 bool sim_queue_may_begin(const sim_queue *queue);
 
-/* For the worker: an operation whose turn it is, its queue marked busy. Else NULL, and when to look again (0: when
- * told). */
+/* For the worker: an operation whose turn it is, its queue marked busy. Otherwise NULL, and when to look again (0:
+ * when told). */
 sim_op *sim_queue_pick(bool on_host, sim_queue **queue_out, int64_t *again_out);
 void sim_queue_finish(sim_queue *queue, CUresult result);
 

@@ -1,4 +1,4 @@
-/* What lies where: every address that a program was told, device or host. Device addresses lie in one reserved range
+/* The place of every address that a program was told, device or host. Device addresses lie in one reserved range
  * without access, so that the host faults when it follows one. Wants the lock, but for sim_range_copy and _fill. */
 #ifndef GM_TESTS_SIMULATED_CUDA_SIM_RANGE_H
 #define GM_TESTS_SIMULATED_CUDA_SIM_RANGE_H

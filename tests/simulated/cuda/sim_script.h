@@ -1,4 +1,5 @@
-/* What the environment and simCudaControl make the simulated driver do. tests/simulated/README.md lists the variables.
+/* The settings that the environment and simCudaControl make for the simulated driver. tests/simulated/README.md lists
+ * the variables.
  */
 #ifndef GM_TESTS_SIMULATED_CUDA_SIM_SCRIPT_H
 #define GM_TESTS_SIMULATED_CUDA_SIM_SCRIPT_H

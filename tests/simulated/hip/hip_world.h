@@ -26,7 +26,7 @@ typedef struct hip_world {
 
 static hip_world world;
 
-/* What the engine calls, past gm. */
+/* The calls of the engine, past gm. */
 #define ENGINE_CALLS(X)         \
   X(hipDeviceDisablePeerAccess) \
   X(hipDeviceEnablePeerAccess)  \

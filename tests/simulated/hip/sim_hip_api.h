@@ -26,7 +26,7 @@ hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t *out, hipGraph_t graph, u
 hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream);
 hipError_t hipGraphExecDestroy(hipGraphExec_t exec);
 
-/* As simCudaControl (tests/simulated/cuda/sim_control.h), but that contexts are no leaks: HIP keeps its own for the
+/* Like simCudaControl (tests/simulated/cuda/sim_control.h), but that contexts are no leaks: HIP keeps its own for the
  * life of the process. */
 int simHipControl(const char *command, char *reply, size_t capacity);
 

@@ -1,4 +1,4 @@
-/* What HIP keeps for a thread: its current device, whose context is that of the simulated CUDA, and its last error. */
+/* HIP's state of a thread: its current device, whose context is that of the simulated CUDA, and its last error. */
 #ifndef GM_TESTS_SIMULATED_HIP_SIM_HIP_THREAD_H
 #define GM_TESTS_SIMULATED_HIP_SIM_HIP_THREAD_H
 

@@ -1,4 +1,4 @@
-/* What tests may ask of the simulated libhiprtc.so beside hiprtc's entries; looked up with dlsym. */
+/* The questions that tests may ask of the simulated libhiprtc.so beside hiprtc's entries; looked up with dlsym. */
 #ifndef GM_TESTS_SIMULATED_HIP_SIM_HIPRTC_H
 #define GM_TESTS_SIMULATED_HIP_SIM_HIPRTC_H
 

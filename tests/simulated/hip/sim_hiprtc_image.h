@@ -1,4 +1,5 @@
-/* What the simulated hiprtc makes, and the simulated HIP loads: a text that names the architecture it is for. */
+/* The image that the simulated hiprtc makes, and the simulated HIP loads: a text that names the architecture it is
+ * for. */
 #ifndef GM_TESTS_SIMULATED_HIP_SIM_HIPRTC_IMAGE_H
 #define GM_TESTS_SIMULATED_HIP_SIM_HIPRTC_IMAGE_H
 
@@ -6,7 +7,7 @@
 #define SIM_HIP_IMAGE_HEAD "simulated code object\n.version 1\n.target "
 #define SIM_HIP_IMAGE_TAIL "\n.entry gm_hip_fill()\n"
 
-/* Of every simulated device, unless SIMHIP_ARCH names another one. */
+/* It is that of every simulated device, unless SIMHIP_ARCH names another one. */
 #define SIM_HIP_ARCHITECTURE "gfx90a"
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { SIM_PLATFORMS = 4, SIM_DEVICES = 64 };
 
-/* What is handed out as a cl_platform_id and a cl_device_id. */
+/* The objects that are handed out as a cl_platform_id and a cl_device_id. */
 typedef struct sim_platform {
   cl_platform_id real;
   uint32_t index;
@@ -35,7 +35,7 @@ typedef struct sim_state {
 
 extern sim_state sim;
 
-/* What replaces the real entries; NULL: the real one. */
+/* The entry that replaces the real one; NULL: the real one. */
 extern const gm__opencl_syms sim_play;
 extern const gm__opencl_usm sim_usm;
 

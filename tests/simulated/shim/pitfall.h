@@ -117,7 +117,7 @@ static inline gm_status pitfall_unmap(const pool_bench *bench, const gm_block *b
   return status;
 }
 
-/* What the pool's last failed request was told. */
+/* The answer to the pool's last failed request. */
 static inline gm_error pitfall_why(const pool_bench *bench, uint64_t bytes) {
   const gm_request request = {.bytes = bytes};
   gm_explanation report = {.struct_size = sizeof report};

@@ -1,5 +1,5 @@
-/* What a simulated driver is told by an environment variable: words and key=value, separated by commas. A later item
- * of the same key does not replace an earlier one; `fail` and `null` may come more than once. */
+/* The orders that an environment variable gives a simulated driver: words and key=value, separated by commas. A later
+ * item of the same key does not replace an earlier one; `fail` and `null` may come more than once. */
 #ifndef GM_TESTS_SIMULATED_SHIM_SCRIPT_H
 #define GM_TESTS_SIMULATED_SHIM_SCRIPT_H
 

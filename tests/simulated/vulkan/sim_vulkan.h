@@ -10,7 +10,7 @@
 
 enum { SIM_DEVICES = 64, SIM_HEAPS = 4 };
 
-/* What is handed out as a VkPhysicalDevice: a real one and which of its copies this is. */
+/* The object that is handed out as a VkPhysicalDevice: a real one and which of its copies this is. */
 typedef struct sim_physical {
   VkPhysicalDevice real;
   VkInstance instance;
@@ -39,7 +39,7 @@ typedef struct sim_state {
 
 extern sim_state sim;
 
-/* What replaces the real entries; NULL: the real one. */
+/* The entry that replaces the real one; NULL: the real one. */
 extern const gm__vulkan_syms sim_play;
 
 /* null=NAME: a success without a result. */

@@ -243,7 +243,7 @@ static gm_status find_warm_up(const finder *self, const gm_advice *rule, gm_erro
 
 /* ---- limit ---- */
 
-/* What the replays took; where one differs from the next, half as much again. */
+/* The time of the replays; where one differs from the next, half as much again. */
 static uint64_t find_limit_bytes(const advise_report *report) {
   const uint64_t reserved = report->after.stats.peak_reserved_bytes;
   return report->times > 1 ? reserved + reserved / 2 : reserved;

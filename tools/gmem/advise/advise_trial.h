@@ -7,7 +7,7 @@
 #include "tools/gmem/replay/replay_events.h"
 #include "tools/gmem/session/session.h"
 
-/* What is advised for. */
+/* The run that is advised for. */
 typedef struct advise_target {
   session_choice choice; /* "null": addresses without memory */
   uint64_t capacity;     /* of a null device, 0: its default; elsewhere a cap of the pool, 0: none */

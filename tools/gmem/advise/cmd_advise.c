@@ -56,7 +56,7 @@ static error_t advise_parse(int key, char *text, struct argp_state *state) {
 
 /* ---- as JSON ---- */
 
-/* As replay counts them: a mark is none. */
+/* It counts them like replay: a mark is none. */
 static uint64_t advise_events(const gm_trace_profile *profile) { return profile->allocs + profile->frees; }
 
 static void advise_json_profile(json_writer *out, const gm_trace_profile *profile) {

@@ -91,7 +91,7 @@ static void group_add_figure(group_work *work, unsigned group, const char *name,
   group_add(work, group, name, unit, &values);
 }
 
-/* Of all traces: unknown when one is, or is 0. */
+/* Over all traces: unknown when one is, or is 0. */
 static void group_add_mean(group_work *work, unsigned group, const char *name, const char *unit,
                            const group_values *list) {
   group_values means;
@@ -305,7 +305,7 @@ static void group_own(group_work *work, unsigned group, const char *name, const 
   work->measured = true;
 }
 
-/* What group_unsized measures: the subject frees by pointer alone, its one peer is the same with sizes. */
+/* In group_unsized the subject frees by pointer alone; its one peer is the same with sizes. */
 static void group_unsized_plan(const bench_plan *plan, bench_plan *out, bench_peers *out_sized) {
   *out = *plan;
   out_sized->count = 1;

@@ -26,7 +26,7 @@ typedef struct harness_figures {
 /* NaN: there is none. */
 double harness_figure(const harness_figures *figures, const char *name);
 
-/* What a further run of the same says: the lesser of each figure, of "failed" the greater. */
+/* Merges a further run of the same: the lesser of each figure, of "failed" the greater. */
 void harness_merge(harness_figures *figures, const harness_figures *more);
 
 /* A program or file beside this one. false: it is not there. */

@@ -1,4 +1,4 @@
-/* Who is measured. */
+/* The allocators that are measured. */
 #ifndef GM_TOOLS_GMEM_BENCH_BENCH_PEERS_H
 #define GM_TOOLS_GMEM_BENCH_BENCH_PEERS_H
 
@@ -17,8 +17,8 @@ typedef struct bench_peers {
  * already. */
 gm_status bench_peers_add(bench_peers *peers, const char *text, gm_error *err);
 
-/* What DIR/peers.list names: lines of LABEL, FILE (in DIR), CONFIG or "-", "loops" for one without a device,
- * and NAME=VALUE…, separated by tabs, as bench/peers/build writes. NOT_FOUND: no such file; FORMAT: a line is not so.
+/* The lines of DIR/peers.list: LABEL, FILE (in DIR), CONFIG or "-", "loops" for one without a device, and NAME=VALUE…,
+ * separated by tabs, as bench/peers/build writes. NOT_FOUND: no such file; FORMAT: a line is not so.
  */
 gm_status bench_peers_read(bench_peers *peers, const char *folder, gm_error *err);
 

@@ -1,4 +1,4 @@
-/* What a benchmark found: one row for each case and peer. */
+/* The results of a benchmark: one row for each case and peer. */
 #ifndef GM_TOOLS_GMEM_BENCH_BENCH_ROWS_H
 #define GM_TOOLS_GMEM_BENCH_BENCH_ROWS_H
 

@@ -111,7 +111,7 @@ static gm_status bench_find_peers(const bench_arguments *arguments, bench_peers 
   return status;
 }
 
-/* Who cannot start would be a row of unknown values at the end of a long run. */
+/* A peer that cannot start would be a row of unknown values at the end of a long run. */
 static gm_status bench_start(const harness_allocator *allocator, gm_error *err) {
   static const char *const arguments[] = {"--micro", "pair", "--runs", "1", "--pairs", "1", NULL};
   harness_figures figures;

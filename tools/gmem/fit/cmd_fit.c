@@ -239,7 +239,7 @@ static const struct argp_option fit_options[] = {
     ARGS_JSON_OPTION,
     {0}};
 
-/* What is computed at once is what the engine's users call a batch; the library tells the two apart. */
+/* The engine's users call the tokens that are computed at once a batch; the library tells the two apart. */
 static void fit_complete(fit_question *question) {
   gm_estimate_settings *settings = &question->settings;
   if (settings->batch && !settings->micro_batch) settings->micro_batch = settings->batch;
@@ -281,7 +281,7 @@ static void fit_show(output *out, const fit_arguments *arguments) {
   writer_close(&out->writer);
 }
 
-/* What could not be answered, with what is known all the same. */
+/* It tells what could not be answered, with what is known all the same. */
 static int fit_show_failure(output *out, const fit_question *question, const gm_error *err) {
   if (!question->has_no_config) return output_fail_typed(out, err);
   if (!out->json) {

@@ -147,7 +147,7 @@ static gm_status fit_estimate(fit_question *self, const gm_estimate_settings *se
   return gm_estimate_memory(NULL, &self->config, self->model, settings, &self->estimate, err);
 }
 
-/* What a device holds beside the buffers that are estimated. */
+/* The memory that a device holds beside the buffers that are estimated. */
 uint64_t fit_overhead(const gm_model_config *config, uint64_t micro_batch) {
   const gm_layer_kind layer = gm_model_widest_layer(config);
   const uint64_t inner =
@@ -276,7 +276,7 @@ static gm_status fit_settle(fit_question *self, const gm_fit_setting *setting, g
   return status;
 }
 
-/* What the placement shows already is no further help. */
+/* A change that the placement shows already is no further help. */
 static void fit_drop_known_change(fit_question *self) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < self->change_count; i++) {

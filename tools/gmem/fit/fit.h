@@ -81,7 +81,7 @@ struct fit_question {
   gm_fit_change changes[FIT_CHANGES];
 };
 
-/* What it all comes to. */
+/* The sum of it all. */
 typedef struct fit_sums {
   uint64_t model_bytes, kv_bytes, activation_bytes, host_bytes, total_bytes, low_bytes, high_bytes;
 } fit_sums;

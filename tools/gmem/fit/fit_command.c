@@ -5,7 +5,7 @@
 
 #include "tools/gmem/fit/fit.h"
 
-/* As a shell reads it: what is not plain goes between quotes. */
+/* A shell reads it: a word that is not plain goes between quotes. */
 static void command_word(FILE *file, const char *text) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+=:,@%-";
   if (text[0] && !text[strspn(text, plain)]) {

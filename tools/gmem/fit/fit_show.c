@@ -60,7 +60,7 @@ static void show_head(FILE *file, const fit_question *self, const fit_sums *sums
   fputc('\n', file);
 }
 
-/* What fits, and apart from it what the model was made for. */
+/* The context that fits, and apart from it the one that the model was made for. */
 static void show_longest(FILE *file, const fit_question *self) {
   if (!self->max_context_fits || self->config.encoder_only) return; /* an encoder keeps no context */
   fprintf(file, "Longest context that fits: %" PRIu64 "%s", self->max_context_fits,
@@ -152,7 +152,7 @@ static void show_place(table *rows, const char *backend, uint32_t index, const g
   }
 }
 
-/* Place by place. Of the host, what lies there in any case is its overhead. */
+/* Place by place. For the host, memory that lies there in any case is its overhead. */
 static void show_places(FILE *file, const fit_question *self) {
   static const char *const heads[] = {"place", "layers", "weights", "cache", "compute", "overhead", "margin", "free"};
   table rows = {.rows = 0};

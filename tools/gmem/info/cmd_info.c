@@ -117,7 +117,7 @@ static void info_print_bytes(FILE *file, const char *before, uint64_t bytes, con
   fprintf(file, "%s%s%s", before, text, behind);
 }
 
-/* What bounds the free figure, in words; the kernel's own figure needs none. */
+/* The bound of the free figure, in words; the kernel's own figure needs none. */
 static void info_print_limit(FILE *file, const gm_host_info *host) {
   const char *source = host->limit_source;
   if (strcmp(source, "numa") == 0) {

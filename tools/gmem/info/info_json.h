@@ -1,4 +1,4 @@
-/* What `gmem info --json` prints, from what discovery found. */
+/* The output of `gmem info --json`, from what discovery found. */
 #ifndef GM_TOOLS_GMEM_INFO_INFO_JSON_H
 #define GM_TOOLS_GMEM_INFO_INFO_JSON_H
 

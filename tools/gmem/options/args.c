@@ -122,7 +122,7 @@ uint64_t args_number(const struct argp_state *state, const char *option, const c
   return number;
 }
 
-/* Who types 24 for a card means 24G. */
+/* A user who types 24 for a card means 24G. */
 uint64_t args_bytes(const struct argp_state *state, const char *option, const char *text) {
   enum { SMALL = 1 << 20, MANY_GIB = 256, MANY_MIB = 1 << 16 };
   const uint64_t bytes = args_number(state, option, text);

@@ -1,4 +1,4 @@
-/* What a misspelt word was meant to be. */
+/* The word that a misspelt one was meant to be. */
 #ifndef GM_TOOLS_GMEM_OPTIONS_GUESS_H
 #define GM_TOOLS_GMEM_OPTIONS_GUESS_H
 

@@ -20,7 +20,7 @@ void output_begin(output *out, const char *command, bool as_json);
 int output_fail(output *out, const gm_error *err);
 int output_fail_text(output *out, const char *format, ...) GM_PRINTF(2, 3);
 
-/* As output_fail, for a command whose context was there: an invalid argument is then one that was typed. */
+/* Like output_fail, for a command whose context was there: an invalid argument is then one that was typed. */
 int output_fail_typed(output *out, const gm_error *err);
 
 /* `code`, or failure when not everything could be written. */

@@ -19,7 +19,7 @@ enum {
 
 typedef enum progress_unit { PROGRESS_PARTS, PROGRESS_BYTES, PROGRESS_EVENTS } progress_unit;
 
-/* What is drawn; `what` NULL: nothing. */
+/* The bar that is drawn; `what` NULL: nothing. */
 static struct progress {
   const char *what;
   uint64_t began_ms, began_done; /* the rate is of what was done since */
@@ -52,7 +52,7 @@ static void progress_left(char *text, size_t capacity, double seconds) {
   }
 }
 
-/* What stands behind the percentage; nothing while there is no rate. */
+/* The text behind the percentage; nothing while there is no rate. */
 static void progress_tail(char *text, uint64_t done, uint64_t total, uint64_t now_ms, progress_unit unit) {
   const uint64_t passed_ms = now_ms - progress_now.began_ms;
   char rate_text[40] = "", left_text[40] = "";

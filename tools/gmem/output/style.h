@@ -30,7 +30,7 @@ int style_columns(FILE *file);
 /* A terminal that shows UTF-8, as the locale says. */
 bool style_has_blocks(FILE *file);
 
-/* What begins and what ends a colour on `file`; "" where there are none. */
+/* The texts that begin and end a colour on `file`; "" where there are none. */
 const char *style_begin(FILE *file, style_colour colour);
 const char *style_end(FILE *file);
 

@@ -25,7 +25,7 @@ static void record_stop(int number) {
   raise(number); /* SA_RESETHAND: it ends the program once this has returned */
 }
 
-/* What is ignored (nohup) stays so. */
+/* A signal that is ignored (nohup) stays so. */
 static void record_catch(const char *temporary) {
   struct sigaction action = {.sa_handler = record_stop, .sa_flags = (int)SA_RESETHAND};
   memcpy(record_stopped, temporary, sizeof record_stopped);

@@ -23,7 +23,7 @@ gm_status session_begin(session *out, const char *backend_options, gm_error *err
 /* A context with one backend and no other. INVALID_ARGUMENT: there is none of that name. */
 gm_status session_begin_only(session *out, const char *backend, gm_error *err);
 
-/* As session_begin, without a log: for trials that may fail. */
+/* Like session_begin, without a log: for trials that may fail. */
 gm_status session_begin_quietly(session *out, const char *backend_options, gm_error *err);
 
 /* Open the device chosen, or the best one that can take `bytes`. INVALID_ARGUMENT: there is no backend of that name. */

@@ -4,7 +4,7 @@
 
 #include "gm/tier.h"
 
-/* One key. What stands in `bytes` may be anything. */
+/* One key. The contents of `bytes` may be anything. */
 typedef struct tier_key {
   void *bytes;
   size_t count;
@@ -29,7 +29,7 @@ gm_status tier_file_check(tier_file *file, const tier_key *key, uint64_t *done, 
 /* How the file keeps a value. Fails as gm_tier_value_open does. */
 gm_status tier_file_describe(const tier_file *file, const tier_key *key, gm_tier_value_info *out);
 
-/* What a codec is called. */
+/* The name of a codec. */
 const char *tier_codec_name(gm_tier_codec codec);
 
 /* The key for people and for JSON, to be freed: bytes other than printable ASCII, and the backslash, are "\x5c". NULL:
