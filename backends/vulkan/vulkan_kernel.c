@@ -242,7 +242,7 @@ static void kernel_write_set(const gm__vulkan_device *device, const gm__vulkan_k
 gm__vulkan_kernel_slot *gm__vulkan_kernel_take(gm__vulkan_device *device, const gm__vulkan_stream *stream,
                                                const gm_copy_item *items, uint32_t count) {
   kernel_part to, from;
-  /* A processor copies faster than it runs groups of threads: lavapipe by two to five times. */
+  /* A processor copies faster than it runs groups of threads. */
   if (device->physical.props.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) return NULL;
   if (!(device->physical.compute_families >> stream->queue->family & 1)) return NULL;
   if (!kernel_suits(device, items, count, &to, &from) || !kernel_ready(device)) return NULL;

@@ -41,7 +41,7 @@ static gm_status expand_check(const expansion *e, gm_error *err) {
 
 /* NOT_SUPPORTED: no kernel does it; nothing of it was submitted, or all that was has ended. */
 static gm_status expand_on_device(const expansion *e, gm_point *out, gm_error *err) {
-  gm__access to, from;
+  gm__access to = {0}, from = {0};
   gm_stream *on = NULL;
   gm_backend_point point = {0};
   gm_status status = gm__access_open(e->to_pool, e->to, e->to_offset, 4 * e->count, expand_op, &to, err);

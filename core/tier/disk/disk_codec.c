@@ -36,8 +36,9 @@ static const codec_lz4 *codec_lz4_open(void) { return NULL; }
 /* LZ4's own function has this state on the stack, which may be small. */
 static uint32_t codec_pack_lz4(const void *from, uint32_t bytes, void *to) {
   const codec_lz4 *lz4 = codec_lz4_open();
-  const size_t size = lz4 ? (size_t)lz4->state_bytes() : 0;
-  void *state = size ? gm__alloc(NULL, size) : NULL;
+  if (!lz4) return 0;
+  const size_t size = (size_t)lz4->state_bytes();
+  void *state = gm__alloc(NULL, size);
   const int packed = state ? lz4->pack(state, from, to, (int)bytes, (int)bytes - 1, 1) : 0;
   if (state) gm__release(NULL, state, size);
   return packed > 0 ? (uint32_t)packed : 0;
