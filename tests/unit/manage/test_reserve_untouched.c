@@ -124,6 +124,34 @@ static void test_what_cannot_be_touched_stays_promised(void **state) {
   }
 }
 
+static void fail_from_now_on(uint64_t bytes) {
+  (void)bytes;
+  atomic_store(&shared_card->fail, 1 << 20);
+}
+
+/* The first part of a large growth was touched and has left the promise. The growth fails, and its memory goes back. */
+static void test_what_was_touched_is_promised_again(void **state) {
+  (void)state;
+  enum { LARGE = 1024, WANTED = 600 }; /* MiB; parts have 256 */
+  for (int i = 0; i < KINDS; i++) {
+    pool_bench bench;
+    gm_block block;
+    gm_reservation *held = NULL;
+    const gm_request request = {.bytes = WANTED * MIB};
+    shared_card->capacity = 2 * LARGE * MIB;
+    atomic_store(&shared_card->used, 0);
+    shared_card_open(&bench, &kinds[i]);
+    pool_bench_ok(gm_pool_reserve(bench.pool, LARGE * MIB, &held, err));
+    shared_card->touching = fail_from_now_on;
+    assert_false(gm_acquired(gm_alloc(bench.pool, &request, &block)));
+    shared_card->touching = NULL;
+    atomic_store(&shared_card->fail, 0);
+    assert_true(atomic_load(&shared_card->used) > 0);
+    assert_true(info_of(held).left_bytes == LARGE * MIB && stranger_sees(&bench) == LARGE * MIB);
+    close_all(&bench, held, NULL);
+  }
+}
+
 /* A pool that wakes takes its pages of the promise, too. */
 static void test_a_pool_that_wakes(void **state) {
   (void)state;
@@ -145,8 +173,11 @@ static void test_a_pool_that_wakes(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, promise_folder_tear_down)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_what_is_taken_is_touched), TEST(test_who_has_no_promise_touches_nothing),
+  const struct CMUnitTest tests[] = {TEST(test_what_is_taken_is_touched),
+                                     TEST(test_who_has_no_promise_touches_nothing),
                                      TEST(test_without_a_way_to_touch),
-                                     TEST(test_what_cannot_be_touched_stays_promised), TEST(test_a_pool_that_wakes)};
+                                     TEST(test_what_cannot_be_touched_stays_promised),
+                                     TEST(test_what_was_touched_is_promised_again),
+                                     TEST(test_a_pool_that_wakes)};
   return cmocka_run_group_tests(tests, promise_folder_make, promise_folder_remove);
 }
