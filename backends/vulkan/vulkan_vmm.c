@@ -269,6 +269,7 @@ gm_status gm__vulkan_vmm_memory(void *user, uint64_t address, uint64_t bytes, ui
   const gm__vulkan_range *range = bytes ? gm__vulkan_range_find(device, address, bytes) : NULL;
   if (range) {
     memory->buffer = range->buffer;
+    memory->buffer_bytes = range->buffer_bytes;
     memory->buffer_at = range->buffer_at + (address - range->address);
   }
   gm__mutex_unlock(&device->sparse.mutex);

@@ -104,11 +104,15 @@ static bool survey_around(gm__compact_survey *survey, gm__piece_place *at) {
   return gm__pieces_next_place(heap, at->memory, at) || gm__pieces_next_place(heap, 0, at);
 }
 
-/* The segment that is the emptiest of those with relocatable buffers, among some from where the look begins. */
+/* The segment that is the emptiest of those with relocatable buffers, among some from where the look begins. Each is
+ * looked at once. */
 static bool survey_emptiest(gm__compact_survey *survey, gm__piece_place *out) {
   double least = 1;
+  uint64_t first = 0;
   gm__piece_place at = {.memory = survey->address ? survey->memory - 1 : survey->memory};
   for (int looks = 0; looks < SURVEY_PLACES && survey_around(survey, &at); looks++) {
+    if (at.memory == first) break;
+    if (!first) first = at.memory;
     const uint64_t bytes = at.paged ? 0 : survey_movable(survey->pool, at.memory);
     const double use = (double)bytes / (double)at.bytes;
     if (!bytes || use >= least) continue;

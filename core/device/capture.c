@@ -15,6 +15,16 @@ bool gm__stream_captured(const gm_stream *stream) {
   return status == GM_OK && captured;
 }
 
+bool gm__device_captured(gm_device *device) {
+  bool captured = false;
+  gm__mutex_lock(&device->lock);
+  for (const gm_stream *stream = device->streams; stream && !captured; stream = stream->next) {
+    captured = gm__stream_captured(stream);
+  }
+  gm__mutex_unlock(&device->lock);
+  return captured;
+}
+
 gm_status gm_stream_capture_begin(gm_stream *stream, gm_error *err) {
   GM__UNCANCELLED();
   const gm_status status = gm__stream_check(stream, "gm_stream_capture_begin", err);

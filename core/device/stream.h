@@ -51,6 +51,9 @@ bool gm__stream_is_closed(const gm_stream *stream);
 /* True while the engine captures the stream. Only a lent stream costs a question to the driver. NULL: false. */
 bool gm__stream_captured(const gm_stream *stream);
 
+/* True while the engine captures any stream of the device. REQUIRES: no lock of a rank from DEVICE on. */
+bool gm__device_captured(gm_device *device);
+
 /* Whether gm can make streams of its own on this device. An engine's device may forbid it. */
 bool gm__device_makes_streams(const gm_device *device);
 

@@ -1,5 +1,7 @@
 #include "core/pages/page_keys.h"
 
+#include <string.h>
+
 #include "core/base/alloc.h"
 
 /* Invariant: the map has the pages whose `keyed` is not 0. Those of an earlier generation are dropped, and leave the
@@ -25,7 +27,8 @@ void gm__page_keys_end(gm_pages *set) {
 
 /* Keys that differ in few bits go to different buckets: a program may number its contents. */
 static uint32_t *keys_bucket(const gm__page_keys *keys, gm_page_key key) {
-  uint64_t mixed = (key.lo ^ (key.hi << 29 | key.hi >> 35)) * UINT64_C(0x9e3779b97f4a7c15);
+  const uint64_t high = key.hi * UINT64_C(0x94d049bb133111eb);
+  uint64_t mixed = (key.lo ^ (high << 32 | high >> 32)) * UINT64_C(0x9e3779b97f4a7c15);
   mixed = (mixed ^ mixed >> 32) * UINT64_C(0xbf58476d1ce4e5b9);
   return &keys->heads[mixed >> 32 & keys->mask];
 }
@@ -56,4 +59,12 @@ void gm__page_key_remove(gm_pages *set, gm_page page) {
   while (*place != page + 1) place = &keys->names[*place - 1].next;
   *place = keys->names[page].next;
   set->pages[page].keyed = 0;
+}
+
+void gm__page_keys_drop(gm_pages *set) {
+  gm__page_keys *keys = &set->keys;
+  if (++keys->generation) return;
+  keys->generation = 1; /* 0 says that a page is not in the map, and earlier ones would come again */
+  memset(keys->heads, 0, (keys->mask + (size_t)1) * sizeof *keys->heads);
+  for (gm_page page = 0; page < set->max_pages; page++) set->pages[page].keyed = 0;
 }

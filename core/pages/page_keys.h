@@ -17,6 +17,9 @@ void gm__page_key_put(gm_pages *set, gm_page page, gm_page_key key);
 /* REQUIRES: `keyed` of the page is not 0. */
 void gm__page_key_remove(gm_pages *set, gm_page page);
 
+/* Drops all keys. Once in 2^32 calls it looks at every page, as the numbers of generations are used up then. */
+void gm__page_keys_drop(gm_pages *set);
+
 /* Asks the processor for the place of a key that is looked for soon. */
 void gm__page_key_prefetch(const gm_pages *set, gm_page_key key);
 

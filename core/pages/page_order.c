@@ -80,10 +80,14 @@ static gm_page order_pop(gm_pages *set, uint32_t list) {
   return page;
 }
 
-static gm_page order_next_idle(gm_pages *set) {
+/* The first page of the least priority, of all idle ones or of those alone whose keys are dropped. */
+static gm_page order_next_idle(gm_pages *set, bool dropped) {
   gm_page page = GM_NO_PAGE;
-  for (uint64_t left = set->order.listed; left && page == GM_NO_PAGE; left &= left - 1)
-    page = order_pop(set, 1 + (uint32_t)__builtin_ctzll(left));
+  for (uint64_t left = set->order.listed; left && page == GM_NO_PAGE; left &= left - 1) {
+    const uint32_t list = 1 + (uint32_t)__builtin_ctzll(left);
+    const gm_page first = set->order.lists[list].first;
+    if (!dropped || set->pages[first].keyed != set->keys.generation) page = order_pop(set, list);
+  }
   return page;
 }
 
@@ -91,9 +95,13 @@ gm_page gm__page_next(gm_pages *set) {
   gm__page_order *order = &set->order;
   order->available--;
   if (order->stacked) return order->stack[--order->stacked];
-  const gm_page page = order_pop(set, 0);
+  gm_page page = order_pop(set, 0);
   if (page != GM_NO_PAGE) return page;
-  return order->fresh < set->max_pages ? order->fresh++ : order_next_idle(set);
+  if (order->fresh < set->max_pages) return order->fresh++;
+  if (order->dropped) page = order_next_idle(set, true);
+  if (page == GM_NO_PAGE) return order_next_idle(set, false);
+  order->dropped--;
+  return page;
 }
 
 uint64_t gm__page_step_begin(gm_pages *set) {
@@ -116,6 +124,12 @@ bool gm__page_step_end(gm_pages *set, uint64_t step) {
     *waiting = 0;
   }
   return true;
+}
+
+uint32_t gm__page_idle(const gm_pages *set) {
+  uint32_t sum = 0;
+  for (uint32_t i = 1; i < GM__PAGE_LISTS; i++) sum += set->order.lists[i].count;
+  return sum;
 }
 
 uint32_t gm__page_waiting(const gm_pages *set) {

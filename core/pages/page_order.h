@@ -23,6 +23,9 @@ uint64_t gm__page_step_begin(gm_pages *set);
 /* False: it is not open. */
 bool gm__page_step_end(gm_pages *set, uint64_t step);
 
+/* Idle pages. */
+uint32_t gm__page_idle(const gm_pages *set);
+
 /* Pages that wait for steps. */
 uint32_t gm__page_waiting(const gm_pages *set);
 

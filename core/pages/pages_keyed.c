@@ -82,7 +82,8 @@ gm_status gm_pages_find(gm_pages *pages, uint32_t owner, const gm_page_key *keys
 gm_status gm_pages_drop_keys(gm_pages *pages, gm_error *err) {
   const gm_status status = gm__pages_enter(pages, "gm_pages_drop_keys", err);
   if (status) return status;
-  pages->keys.generation++;
+  gm__page_keys_drop(pages);
+  pages->order.dropped = gm__page_idle(pages);
   return gm__pages_leave(pages, GM_OK);
 }
 

@@ -149,6 +149,7 @@ gm_status gm_pages_get_stats(gm_pages *pages, gm_pages_stats *out, gm_error *err
   gm_pages_stats now = {.struct_size = sizeof now,
                         .pages = pages->max_pages,
                         .held = pages->held,
+                        .idle = gm__page_idle(pages),
                         .waiting = gm__page_waiting(pages),
                         .owners = pages->owners.open,
                         .steps = pages->order.open_steps,
@@ -157,7 +158,6 @@ gm_status gm_pages_get_stats(gm_pages *pages, gm_pages_stats *out, gm_error *err
                         .refused = pages->refused,
                         .found = pages->found,
                         .evicted = pages->evicted};
-  for (uint32_t i = 1; i < GM__PAGE_LISTS; i++) now.idle += pages->order.lists[i].count;
   now.free = now.pages - pages->keep_first - now.held - now.idle;
   gm__mutex_unlock(&pages->lock);
   gm__sized_out(out, &now, sizeof now);

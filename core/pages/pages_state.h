@@ -81,6 +81,7 @@ typedef struct gm__page_order {
   bool ended[GM_PAGE_STEPS_MOST];   /* of step s: at s % GM_PAGE_STEPS_MOST */
   uint32_t waiting[GM_PAGE_STEPS_MOST];
   uint32_t available; /* pages that can be taken now */
+  uint32_t dropped;   /* idle pages whose keys are dropped: the first ones of each list */
   uint32_t open_steps;
 } gm__page_order;
 

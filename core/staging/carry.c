@@ -39,7 +39,7 @@ static carry_piece *carry_piece_at(carry_work *w, uint32_t index) {
 /* The ring, and the bytes of a piece. 0: all is left to the caller. */
 static gm_status carry_open(carry_work *w, gm_error *err) {
   gm__carry *carry = w->carry;
-  gm__ring_info info = {.made = 0};
+  gm__ring_info info;
   gm_status status = gm__staging_open(carry->lender, &w->ring, err);
   if (status) return status; /* without a ring */
   w->user.help = carry_helps_nobody;
@@ -48,7 +48,7 @@ static gm_status carry_open(carry_work *w, gm_error *err) {
   gm__ring_figures(w->ring, &info);
   carry->pinned = info.pinned > 0;
   if (status || !(carry->pinned || carry->patient)) return status;
-  w->piece = gm__min(info.bytes / info.made, gm__max(gm__round_up(carry->bytes / CARRY_PARTS, 4096), CARRY_LEAST));
+  w->piece = gm__min(info.slot_bytes, gm__max(gm__round_up(carry->bytes / CARRY_PARTS, 4096), CARRY_LEAST));
   carry->staged_bytes = gm__min(gm__round_up(carry->bytes, w->piece), CARRY_PIECES * w->piece);
   return GM_OK;
 }
@@ -163,11 +163,11 @@ gm_status gm__carry_run(gm__carry *carry, gm_error *err) {
   carry_work work = {.carry = carry};
   carry->done = carry->staged_bytes = 0;
   carry->pinned = false;
-  carry_mark(carry, gm__traffic_begin);
   gm_status status = carry_open(&work, carry->patient ? err : NULL);
   if (!carry->patient) status = GM_OK;
+  if (work.piece) carry_mark(carry, gm__traffic_begin);
   if (status == GM_OK && work.piece) status = carry_move(&work, err);
   const gm_status settled = work.ring ? carry_settle(&work, status ? NULL : err) : GM_OK;
-  carry_mark(carry, gm__traffic_end);
+  if (work.piece) carry_mark(carry, gm__traffic_end);
   return status ? status : settled;
 }

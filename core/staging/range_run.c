@@ -3,12 +3,12 @@
 
 enum { RANGE_CARRIED_LEAST = 1 << 20 };
 
-/* Does a copy that waits gain by slots? Memory that the host writes straight needs none, and a capture no copies of
- * gm's own. */
+/* Does a copy that waits gain by slots? Memory that the host writes straight needs none. Beside a capture no driver
+ * locks memory: a ring that asked for its first slot then would stay pageable. */
 static bool range_is_carried(const gm__access *access, const gm__transfer *what, gm_stream *on) {
   const gm_device *device = access->device;
   return what->pageable && access->bytes >= RANGE_CARRIED_LEAST && !access->memory.host && !device->info.unified &&
-         on && !gm__stream_captured(on);
+         on && !gm__device_captured(access->device);
 }
 
 /* Bytes without a slot go as they are. */

@@ -388,6 +388,7 @@ uint32_t gm__ring_number(const gm__ring *ring, const gm__ring_slot *slot) { retu
 void gm__ring_figures(gm__ring *ring, gm__ring_info *out) {
   const bool locked = ring_lock(ring);
   *out = ring->info;
+  out->slot_bytes = ring->slot_bytes;
   if (locked) gm__mutex_unlock(&ring->stock->lock);
 }
 

@@ -43,12 +43,13 @@ typedef struct gm__ring_slot {
 } gm__ring_slot;
 
 typedef struct gm__ring_info {
-  uint32_t most;   /* slots that the ring may have; fewer than asked for where the system refused more */
-  uint32_t made;   /* slots that it has */
-  uint32_t pinned; /* of these */
-  uint32_t taken;  /* in the hands of users */
-  uint64_t bytes;  /* of all that it has */
-  char why[256];   /* why it is or was smaller, or is pageable; "": neither */
+  uint32_t most;       /* slots that the ring may have; fewer than asked for where the system refused more */
+  uint32_t made;       /* slots that it has */
+  uint32_t pinned;     /* of these */
+  uint32_t taken;      /* in the hands of users */
+  uint64_t bytes;      /* of all that it has */
+  uint64_t slot_bytes; /* of one; other rings may have taken all that it had */
+  char why[256];       /* why it is or was smaller, or is pageable; "": neither */
 } gm__ring_info;
 
 /* A ring of at most `slots` slots of `slot_bytes` each; it has none yet. The device must outlive it.

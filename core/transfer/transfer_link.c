@@ -63,9 +63,9 @@ static gm_status link_open(link *l, gm_error *err) {
   if (!status) status = gm_stream_create(l->device, &l->stream, err);
   if (status) return status;
   gm__ring_figures(l->ring, &info);
-  const gm__device_request request = {.bytes = info.bytes / info.made};
+  const gm__device_request request = {.bytes = info.slot_bytes};
   status = gm__device_alloc(l->device, &request, &l->memory, err);
-  l->memory.bytes = info.bytes / info.made;
+  l->memory.bytes = info.slot_bytes;
   return status;
 }
 

@@ -81,7 +81,7 @@ static bool plan_may_pack(const gm_transfer *t, const gm__transfer_copy *copy) {
 static void plan_with_ring(gm_transfer *t, const gm__ring_info *info, uint64_t small) {
   for (uint64_t i = 0; i < t->count; i++) {
     gm__transfer_copy *copy = &t->copies[i];
-    if (plan_may_pack(t, copy) && copy->what.bytes <= small && copy->what.bytes <= info->bytes / info->made) {
+    if (plan_may_pack(t, copy) && copy->what.bytes <= small && copy->what.bytes <= info->slot_bytes) {
       copy->path = GM__TRANSFER_PACKED;
       t->row_count++;
     } else if (copy->path == GM__TRANSFER_STAGED && !info->pinned && !copy->codec) {
@@ -135,7 +135,7 @@ static gm_status plan_ring(gm_transfer *t, bool packs, bool staged, const char *
   gm__ring_figures(t->ring, &info);
   memcpy(t->stats.why, info.why, sizeof t->stats.why);
   plan_with_ring(t, &info, small);
-  status = gm__transfer_make_rooms(t, info.bytes / info.made, op, err);
+  status = gm__transfer_make_rooms(t, info.slot_bytes, op, err);
   return status ? status : plan_rows(t, op, err);
 }
 

@@ -68,7 +68,7 @@ typedef struct gm_pages_stats {
 } gm_pages_stats;
 
 /* Makes a page set. The caller destroys *out. Errors: INVALID_ARGUMENT: also for a reserve larger than the set, and for
- * an unknown flag. OUT_OF_HOST_MEMORY, FORKED. A page takes 60 to 64 bytes of host memory, and each hold beyond the
+ * an unknown flag. OUT_OF_HOST_MEMORY, FORKED. A page takes 64 to 68 bytes of host memory, and each hold beyond the
  * first of a page 28. */
 GM_API gm_status gm_pages_create(gm_context *ctx, const gm_pages_params *params, gm_pages **out, gm_error *err);
 
@@ -80,7 +80,7 @@ GM_API gm_status gm_pages_destroy(gm_pages *pages, gm_error *err);
 /* ---- owners ---- */
 
 /* Opens an owner, and gives its number in *out, which is never 0. `tag` is copied, and cut to GM_PAGE_TAG_SIZE. It
- * stands in the messages about the owner. The numbers of closed owners come again late, after 4095 others at the least.
+ * stands in the messages about the owner. The numbers of closed owners come again late, after 4094 others at the least.
  * Errors: INVALID_ARGUMENT: `tag` or `out` is NULL. OVER_LIMIT: GM_PAGE_OWNERS_MOST are open. OUT_OF_HOST_MEMORY,
  * FORKED. */
 GM_API gm_status gm_page_owner_open(gm_pages *pages, const char *tag, uint32_t *out, gm_error *err);
@@ -128,12 +128,13 @@ GM_API gm_status gm_pages_release(gm_pages *pages, uint32_t owner, const gm_page
 GM_API gm_status gm_pages_set_key(gm_pages *pages, uint32_t owner, gm_page page, gm_page_key key, uint32_t priority,
                                   gm_page *out, gm_error *err);
 /* Finds the pages of the first keys, until one is missing, and gives the owner one hold of each. *out_count is how many
- * there are. A page with GM_PAGE_HOLDS_MOST holds counts as missing. `out` has room for `count`. Errors:
+ * there are. A page with GM_PAGE_HOLDS_MOST holds counts as missing. `out` has room for `count`. Idle
+ * pages that are found may be those of the reserve. Errors:
  * INVALID_ARGUMENT: the owner. OUT_OF_HOST_MEMORY: the owner got none. FORKED. */
 GM_API gm_status gm_pages_find(gm_pages *pages, uint32_t owner, const gm_page_key *keys, uint32_t count, gm_page *out,
                                uint32_t *out_count, gm_error *err);
-/* Takes all keys away, as new weights of a model ask for. Idle pages stay in their order until they are taken. FORKED.
- */
+/* Takes all keys away, as new weights of a model ask for. Idle pages stay idle in the figures until they are taken: in
+ * their order, and before all pages with a key. FORKED. */
 GM_API gm_status gm_pages_drop_keys(gm_pages *pages, gm_error *err);
 
 /* ---- steps ---- */

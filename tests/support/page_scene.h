@@ -48,4 +48,25 @@ static inline gm_pages_stats page_stats(page_scene *s) {
     if (!strstr((s)->err.message, (text))) assert_string_equal((s)->err.message, text); \
   } while (0)
 
+static const gm_page_key key_a = {1, 2}, key_b = {2, 1}, no_key = {0, 0};
+
+static inline gm_page take_one(page_scene *s, uint32_t owner) {
+  gm_page page = GM_NO_PAGE;
+  assert_int_equal(gm_pages_take(s->pages, owner, 1, 0, &page, NULL), GM_OK);
+  return page;
+}
+
+static inline gm_status release_one(page_scene *s, uint32_t owner, gm_page page) {
+  return gm_pages_release(s->pages, owner, &page, 1, &s->err);
+}
+
+/* GM_NO_PAGE: the key is not found. */
+static inline gm_page find_one(page_scene *s, uint32_t owner, gm_page_key key) {
+  gm_page page = GM_NO_PAGE;
+  uint32_t count = 7;
+  assert_int_equal(gm_pages_find(s->pages, owner, &key, 1, &page, &count, NULL), GM_OK);
+  assert_int_equal(count, page != GM_NO_PAGE);
+  return page;
+}
+
 #endif

@@ -6,7 +6,10 @@
 /* cmocka wants the four above before it */
 #include <cmocka.h>
 
+#include "gm/buffer.h"
+#include "gm/relocation.h"
 #include "gm/share.h"
+#include "gm/transfer.h"
 #include "support/capture_owners.h"
 #include "support/cuda_fixture.h"
 
@@ -396,6 +399,27 @@ static void test_a_forced_end_beside_a_capture(void **state) {
   }
 }
 
+/* A buffer that should move while an engine captures another stream locks no memory then, and does so later. */
+static void test_a_move_beside_a_capture_costs_no_later_one(void **state) {
+  (void)state;
+  const gm_buffer_params params = {.struct_size = sizeof params, .request = {.bytes = CAPTURE_OTHER}};
+  gm_transfer_totals totals = {.struct_size = sizeof totals};
+  capture_scene scene;
+  gm_buffer *buffer;
+  capture_open(&scene, &cuda_engine, GM_STRATEGY_BEST_FIT);
+  pool_bench_ok(gm_buffer_create(scene.bench.pool, &params, &buffer, err));
+  engine_begin(scene.native, CU_STREAM_CAPTURE_MODE_RELAXED);
+  pool_bench_ok(gm_buffer_move(buffer, GM_LOCATION_HOST, NULL, err));
+  assert_true(engine_is_active(scene.native));
+  engine_end(scene.native);
+  pool_bench_ok(gm_buffer_move(buffer, GM_LOCATION_DEVICE, NULL, err));
+  pool_bench_ok(gm_buffer_move(buffer, GM_LOCATION_HOST, NULL, err));
+  pool_bench_ok(gm_device_transfer_totals(scene.bench.device, &totals, err));
+  assert_int_equal(totals.down_bytes, CAPTURE_OTHER); /* by page-locked slots */
+  gm_buffer_release(buffer, NULL);
+  capture_close(&scene);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_which_streams_are_captured),
@@ -408,6 +432,7 @@ int main(void) {
       cmocka_unit_test(test_captures_of_one_pool_share_its_memory),
       cmocka_unit_test(test_a_share_of_the_device_bounds_a_capture),
       cmocka_unit_test(test_a_forced_end_beside_a_capture),
+      cmocka_unit_test(test_a_move_beside_a_capture_costs_no_later_one),
   };
   return cmocka_run_group_tests(tests, engine_load, NULL);
 }

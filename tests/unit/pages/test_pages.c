@@ -16,27 +16,6 @@
 #include "support/fail_each.h"
 #include "support/page_scene.h"
 
-static const gm_page_key key_a = {1, 2}, key_b = {2, 1}, no_key = {0, 0};
-
-static gm_page take_one(page_scene *s, uint32_t owner) {
-  gm_page page = GM_NO_PAGE;
-  assert_int_equal(gm_pages_take(s->pages, owner, 1, 0, &page, NULL), GM_OK);
-  return page;
-}
-
-static gm_status release_one(page_scene *s, uint32_t owner, gm_page page) {
-  return gm_pages_release(s->pages, owner, &page, 1, &s->err);
-}
-
-/* GM_NO_PAGE: the key is not found. */
-static gm_page find_one(page_scene *s, uint32_t owner, gm_page_key key) {
-  gm_page page = GM_NO_PAGE;
-  uint32_t count = 7;
-  assert_int_equal(gm_pages_find(s->pages, owner, &key, 1, &page, &count, NULL), GM_OK);
-  assert_int_equal(count, page != GM_NO_PAGE);
-  return page;
-}
-
 /* ---- holds ---- */
 
 static void test_all_pages_come_once(void **state) {
@@ -79,6 +58,21 @@ static void test_the_reserve_is_for_urgent_takes(void **state) {
   assert_int_equal(gm_pages_take(s.pages, owner, 1, 0, pages, NULL), GM_ERR_OVER_LIMIT);
   assert_int_equal(gm_pages_take(s.pages, owner, 3, GM_PAGES_URGENT, pages, NULL), GM_OK);
   assert_int_equal(gm_pages_take(s.pages, owner, 1, GM_PAGES_URGENT, pages, NULL), GM_ERR_OVER_LIMIT);
+  assert_int_equal(gm_page_owner_close(s.pages, owner, NULL), GM_OK);
+  page_scene_close(&s);
+}
+
+static void test_a_find_may_have_the_reserve(void **state) {
+  (void)state;
+  page_scene s;
+  page_scene_open(&s, 1, 1, 0, NULL);
+  const uint32_t owner = page_owner(&s, "cache");
+  gm_page page;
+  assert_int_equal(gm_pages_take(s.pages, owner, 1, GM_PAGES_URGENT, &page, NULL), GM_OK);
+  assert_int_equal(gm_pages_set_key(s.pages, owner, page, key_a, 0, NULL, NULL), GM_OK);
+  assert_int_equal(release_one(&s, owner, page), GM_OK);
+  assert_int_equal(find_one(&s, owner, key_a), page);
+  assert_int_equal(gm_pages_take(s.pages, owner, 1, GM_PAGES_URGENT, &page, NULL), GM_ERR_OVER_LIMIT);
   assert_int_equal(gm_page_owner_close(s.pages, owner, NULL), GM_OK);
   page_scene_close(&s);
 }
@@ -135,73 +129,6 @@ static void test_a_fork_holds_the_same_pages_in_the_same_order(void **state) {
 }
 
 /* ---- keys ---- */
-
-static void test_idle_pages_are_found_and_evicted_by_priority_and_age(void **state) {
-  (void)state;
-  enum { PAGES = 4 };
-  static const uint32_t priorities[PAGES] = {7, 0, 63, 0};
-  page_scene s;
-  gm_page pages[PAGES];
-  page_scene_open(&s, PAGES, 0, 0, NULL);
-  const uint32_t owner = page_owner(&s, "cache");
-  assert_int_equal(gm_pages_take(s.pages, owner, PAGES, 0, pages, NULL), GM_OK);
-  for (uint32_t i = 0; i < PAGES; i++) {
-    const gm_page_key key = {i + 1, 0};
-    gm_page there = GM_NO_PAGE;
-    assert_int_equal(gm_pages_set_key(s.pages, owner, pages[i], key, priorities[i], &there, NULL), GM_OK);
-    assert_int_equal(there, pages[i]);
-  }
-  assert_int_equal(gm_pages_release(s.pages, owner, pages, PAGES, NULL), GM_OK);
-  assert_int_equal(page_stats(&s).idle, PAGES);
-  assert_int_equal(find_one(&s, owner, (gm_page_key){2, 0}), pages[1]); /* it is young again */
-  assert_int_equal(release_one(&s, owner, pages[1]), GM_OK);
-  assert_int_equal(take_one(&s, owner), pages[3]);
-  assert_int_equal(take_one(&s, owner), pages[1]);
-  assert_int_equal(find_one(&s, owner, (gm_page_key){2, 0}), GM_NO_PAGE);
-  assert_int_equal(take_one(&s, owner), pages[0]);
-  assert_int_equal(find_one(&s, owner, (gm_page_key){3, 0}), pages[2]);
-  const gm_pages_stats stats = page_stats(&s);
-  assert_int_equal(stats.evicted, 3);
-  assert_int_equal(stats.found, 2);
-  assert_int_equal(gm_page_owner_close(s.pages, owner, NULL), GM_OK);
-  page_scene_close(&s);
-}
-
-static void test_the_longest_prefix_is_found(void **state) {
-  (void)state;
-  page_scene s;
-  gm_page page, out[3] = {0};
-  uint32_t count = 0;
-  const gm_page_key keys[] = {key_a, key_b, {5, 5}};
-  page_scene_open(&s, 4, 0, 0, NULL);
-  const uint32_t a = page_owner(&s, "a"), b = page_owner(&s, "b");
-  page = take_one(&s, a);
-  assert_int_equal(gm_pages_set_key(s.pages, a, page, key_a, 0, NULL, NULL), GM_OK);
-  const gm_page second = take_one(&s, a), third = take_one(&s, a);
-  assert_int_equal(gm_pages_set_key(s.pages, a, second, key_b, 0, NULL, NULL), GM_OK);
-  gm_page there = GM_NO_PAGE; /* the page that had a key first keeps it */
-  assert_int_equal(gm_pages_set_key(s.pages, a, third, key_b, 0, &there, NULL), GM_OK);
-  assert_int_equal(there, second);
-  assert_int_equal(gm_page_owner_close(s.pages, a, NULL), GM_OK);
-  assert_int_equal(page_stats(&s).idle, 2);
-  assert_int_equal(gm_pages_find(s.pages, b, keys, 3, out, &count, NULL), GM_OK);
-  assert_int_equal(count, 2);
-  assert_int_equal(out[0], page);
-  assert_int_equal(out[1], second);
-  assert_int_equal(find_one(&s, b, no_key), GM_NO_PAGE);
-  assert_int_equal(gm_pages_set_key(s.pages, b, page, no_key, 0, &there, NULL), GM_OK);
-  assert_int_equal(there, GM_NO_PAGE);
-  assert_int_equal(find_one(&s, b, key_a), GM_NO_PAGE);
-  assert_int_equal(gm_pages_drop_keys(s.pages, NULL), GM_OK);
-  assert_int_equal(find_one(&s, b, key_b), GM_NO_PAGE);
-  assert_int_equal(gm_pages_set_key(s.pages, b, page, key_b, 0, &there, NULL), GM_OK); /* nobody has it any more */
-  assert_int_equal(there, page);
-  assert_int_equal(release_one(&s, b, second), GM_OK); /* its key was dropped: free, not idle */
-  assert_int_equal(page_stats(&s).idle, 0);
-  assert_int_equal(gm_page_owner_close(s.pages, b, NULL), GM_OK);
-  assert_int_equal(page_stats(&s).idle, 1);
-  page_scene_close(&s);
-}
 
 /* ---- steps ---- */
 
@@ -468,10 +395,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_all_pages_come_once),
       cmocka_unit_test(test_the_reserve_is_for_urgent_takes),
+      cmocka_unit_test(test_a_find_may_have_the_reserve),
       cmocka_unit_test(test_a_page_lives_until_its_last_hold),
       cmocka_unit_test(test_a_fork_holds_the_same_pages_in_the_same_order),
-      cmocka_unit_test(test_idle_pages_are_found_and_evicted_by_priority_and_age),
-      cmocka_unit_test(test_the_longest_prefix_is_found),
       cmocka_unit_test(test_a_page_that_a_step_reads_is_not_taken),
       cmocka_unit_test(test_a_step_that_never_ends_stops_further_ones),
       cmocka_unit_test(test_each_misuse_names_the_owner),

@@ -92,7 +92,9 @@ static void model_check_next(const model *m, gm_page page) {
   for (gm_page other = 0; taken->idle && other < PAGES; other++) {
     const model_page *left = &m->pages[other];
     if (left->count || left->waits || other == page) continue;
-    assert_true(left->idle); /* those without a key come first */
+    assert_true(left->idle);               /* those without a key come first */
+    assert_true(!taken->key || left->key); /* then those whose keys were dropped */
+    if (!taken->key && left->key) continue;
     assert_true(left->priority > taken->priority || (left->priority == taken->priority && left->age > taken->age));
   }
 }

@@ -131,12 +131,16 @@ static void with_one_slot_it_moves_all_the_same(void **state) {
 }
 
 static void memory_that_cannot_be_locked_changes_nothing(void **state) {
+  gm_error err;
+  gm_transfer_totals totals = {.struct_size = sizeof totals};
   (void)state;
   cuda_say("fail cuMemHostRegister:*:2");
   assert_true(rate_of_a_move(GM_LOCATION_HOST) < 1.01 * pageable);
   check();
   assert_true(rate_of_a_move(GM_LOCATION_DEVICE) < 1.01 * pageable);
   check();
+  adopt_scene_ok(gm_device_transfer_totals(device, &totals, &err), &err);
+  assert_true(!totals.users && !totals.down_bytes && !totals.up_bytes); /* what takes no slot is not counted */
 }
 
 /* Whichever copy or wait fails, the call says so, the buffer keeps its bytes, and no slot stays away. */

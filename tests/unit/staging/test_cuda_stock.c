@@ -155,7 +155,8 @@ static void a_ring_that_rests_gives_all(void **state) {
   give_all(a, first, take_all(a, first));
   assert_int_equal(take_all(b, second), MOST);
   assert_int_equal(figures(a).made, 0);
-  assert_int_equal(take_all(a, first), 1); /* beyond the bound */
+  assert_int_equal(figures(a).slot_bytes, SLOT); /* not those of all, divided by none */
+  assert_int_equal(take_all(a, first), 1);       /* beyond the bound */
   give_all(b, second, MOST);
   give_all(a, first, 1);
   assert_int_equal(take_all(a, first), MOST + 1);
