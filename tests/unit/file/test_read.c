@@ -379,7 +379,8 @@ static void test_no_more_pieces_are_under_way_than_allowed(void **state) {
   gm__read_end(read);
 }
 
-/* Each piece takes 30 ms of a played clock, so two large ones at a time would be 60. A small one has room beside one. */
+/* Each piece takes 30 ms of a played clock, so two large ones at a time would be 60. A small one has room beside one.
+ */
 static void test_a_slow_disk_has_one_piece_at_a_time(void **state) {
   (void)state;
   open_files(GM_WAY_CACHE);
