@@ -71,18 +71,6 @@ mark_as_advanced(GM_LLD)
 file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/tests_include/test_data.h"
   CONTENT "#define GM_TEST_DATA \"${PROJECT_SOURCE_DIR}/tests/data\"\n")
 
-# gm_keep_libraries(TARGET): in a sanitized build the libraries that the program loads stay. A sanitizer clears its shadow of
-# each one that comes and goes, and Vulkan's loader brings dozens. Leaks of a driver keep their names so.
-function(gm_keep_libraries name)
-  if(NOT GM_SANITIZE)
-    return()
-  endif()
-  if(NOT TARGET gm_kept_libraries)
-    add_library(gm_kept_libraries OBJECT "${PROJECT_SOURCE_DIR}/tests/support/keep_libraries.c")
-  endif()
-  target_sources(${name} PRIVATE $<TARGET_OBJECTS:gm_kept_libraries>)
-endfunction()
-
 # gm_test_program(name SOURCES file... LINK target...): a program in bin/tests that may include tests/support headers.
 function(gm_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
@@ -93,8 +81,12 @@ function(gm_test_program name)
   target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
   if(GM_SANITIZE)
     target_compile_definitions(${name} PRIVATE GM_TEST_SANITIZED=1)
+    # A sanitizer clears its shadow of each library that comes and goes, and Vulkan's loader brings dozens.
     if(NOT name MATCHES "^process_|^test_(dynlib|module)$")
-      gm_keep_libraries(${name})
+      if(NOT TARGET gm_kept_libraries)
+        add_library(gm_kept_libraries OBJECT "${PROJECT_SOURCE_DIR}/tests/support/keep_libraries.c")
+      endif()
+      target_sources(${name} PRIVATE $<TARGET_OBJECTS:gm_kept_libraries>)
     endif()
     # A program that stands where it was linked needs no relocations, of which sanitizers add 4 MB. Modules that it loads
     # find its symbols all the same.
@@ -168,7 +160,7 @@ function(gm_add_test)
       "LSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/lsan_opencl.supp':print_suppressions=0")
   endif()
   # These engines unload the driver: tests/support/keep_libraries.c says what is lost then.
-  if(GM_SANITIZE MATCHES address AND arg_NAME MATCHES "^(example.engine_vulkan|integrations.ncnn)")
+  if(GM_SANITIZE MATCHES address AND arg_NAME MATCHES "^(example.(engine|pipeline)_vulkan|integrations.ncnn)")
     if(NOT TARGET gm_keep_libraries)
       add_library(gm_keep_libraries SHARED "${PROJECT_SOURCE_DIR}/tests/support/keep_libraries.c")
     endif()
