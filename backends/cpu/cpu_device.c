@@ -65,7 +65,7 @@ gm_status gm__cpu_probe(const gm_backend_host *host, gm_probe_level level, gm_dr
 
 gm_status gm__cpu_init(const gm_backend_host *host, void **out_driver, gm_error *err) {
   gm__cpu_driver *driver = gm__alloc(host->services, sizeof *driver);
-  if (!driver) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cpu init", "no host memory for the driver object");
+  if (!driver) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "cpu init", "no host memory for the driver object");
   driver->services = host->services;
   gm_status status = gm__cpu_syms_load(host, &driver->sys, err);
   if (status == GM_OK) status = gm__cpu_options_parse(host->options, &driver->options, err);
@@ -117,7 +117,7 @@ gm_status gm__cpu_device_open(void *driver, uint32_t index, void **out_device, g
   if (status) return status;
   const gm__cpu_driver *from = driver;
   gm__cpu_device *device = gm__alloc(from->services, sizeof *device);
-  if (!device) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cpu device_open", "no host memory for the device");
+  if (!device) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "cpu device_open", "no host memory for the device");
   device->services = from->services;
   device->sys = &from->sys;
   device->options = &from->options;
@@ -138,7 +138,7 @@ void gm__cpu_device_close(void *device, gm_close_mode mode) {
 
 gm_status gm__cpu_device_native(void *device, gm_native_device *out, gm_error *err) {
   (void)device, (void)out;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "cpu device_native", "the host has no native device object");
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "cpu device_native", "the host has no native device object");
 }
 
 gm_status gm__cpu_figures(void *driver, uint32_t index, void *device, gm_raw_figures *out, gm_error *err) {

@@ -43,7 +43,7 @@ static gm_status mem_check(const gm_memory_params *params, gm_error *err) {
   const gm_status status = gm__plain_check("memory_alloc", 1, params, err);
   if (status) return status;
   if (params->bytes > GM__CPU_TOO_LARGE || params->align > GM__CPU_TOO_LARGE) {
-    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "memory_alloc", "%llu bytes are more than an address space",
+    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, "memory_alloc", "%llu bytes are more than an address space",
                     (unsigned long long)(params->bytes > params->align ? params->bytes : params->align));
   }
   return GM_OK;

@@ -87,7 +87,7 @@ bool gm__cpu_memfd_try(const gm__cpu_device *device, bool hugetlb) {
 gm_status gm__cpu_memfd_make(const gm__cpu_device *device, uint64_t bytes, bool hugetlb, int *out_fd, gm_error *err) {
   const gm__cpu_syms *sys = device->sys;
   if (bytes > GM__CPU_TOO_LARGE) {
-    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "memfd_create", "%llu bytes are more than an address space",
+    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, "memfd_create", "%llu bytes are more than an address space",
                     (unsigned long long)bytes);
   }
   const int fd = memfd_create_one(sys, hugetlb);

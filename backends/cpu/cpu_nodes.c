@@ -69,7 +69,7 @@ gm_status gm__cpu_nodes_read(gm__id_set *out, gm_error *err) {
   for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
     if (gm__file_text("", files[i], text, sizeof text) == GM__FILE_OK && gm__id_set_parse(text, out)) return GM_OK;
   }
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "numa", "the system does not tell which memory nodes it has");
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "numa", "the system does not tell which memory nodes it has");
 }
 
 void gm__cpu_nodes_text(const gm__id_set *nodes, char *out, size_t capacity) {

@@ -52,9 +52,9 @@ gm_status gm__cpu_numa_bind(const gm__cpu_numa *numa, const gm__cpu_syms *sys, v
   }
   const int code = errno;
   if (code == ENOMEM) return gm__cpu_pages_refused(err, "mbind", code, bytes);
-  return gm__fail(err, code == EPERM || code == ENOSYS ? GM_ERR_NOT_SUPPORTED : GM_ERR_SYSTEM, code, "mbind",
-                  "the system does not place memory on nodes: %s%s", strerror(code),
-                  code == EPERM ? " (a container needs the capability SYS_NICE for it)" : "");
+  return gm__fail_native(err, code == EPERM || code == ENOSYS ? GM_ERR_NOT_SUPPORTED : GM_ERR_SYSTEM, code, "mbind",
+                         "the system does not place memory on nodes: %s%s", strerror(code),
+                         code == EPERM ? " (a container needs the capability SYS_NICE for it)" : "");
 }
 
 gm_status gm__cpu_numa_try(const gm__cpu_numa *numa, const gm__cpu_syms *sys, gm_error *err) {

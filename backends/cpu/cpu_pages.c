@@ -82,6 +82,6 @@ gm_status(gm__cpu_pages_refused)(gm_error *err, const char *op, int code, uint64
   const bool files = code == EMFILE || code == ENFILE;
   const bool memory = code == ENOMEM || code == ENOSPC || code == EAGAIN || code == EFBIG;
   pages_limits(code, why, sizeof why);
-  return gm__fail(err, files || memory ? GM_ERR_OUT_OF_DEVICE_MEMORY : GM_ERR_SYSTEM, code, op,
-                  "the system does not give %llu bytes: %s%s", (unsigned long long)bytes, strerror(code), why);
+  return gm__fail_native(err, files || memory ? GM_ERR_OUT_OF_DEVICE_MEMORY : GM_ERR_SYSTEM, code, op,
+                         "the system does not give %llu bytes: %s%s", (unsigned long long)bytes, strerror(code), why);
 }

@@ -37,12 +37,13 @@ static void pinned_unlock(const gm__cpu_device *device, const gm__cpu_pinned *ra
 
 static gm_status pinned_refused(gm_error *err, int code, uint64_t bytes) {
   if (code == EPERM || code == ENOMEM || code == EAGAIN) {
-    return gm__fail(
+    return gm__fail_native(
         err, GM_ERR_PINNED_LIMIT, code, "mlock",
         "the system refuses to lock %llu bytes: %s; RLIMIT_MEMLOCK is %llu bytes, or the range is not mapped",
         (unsigned long long)bytes, strerror(code), (unsigned long long)gm__limit_of(NULL, GM__LIMIT_LOCKED));
   }
-  return gm__fail(err, GM_ERR_SYSTEM, code, "mlock", "%llu bytes: %s", (unsigned long long)bytes, strerror(code));
+  return gm__fail_native(err, GM_ERR_SYSTEM, code, "mlock", "%llu bytes: %s", (unsigned long long)bytes,
+                         strerror(code));
 }
 
 static gm_status pinned_lock(gm__cpu_device *device, gm__cpu_pinned *range, gm_error *err) {
@@ -66,7 +67,7 @@ gm_status gm__cpu_host_register(void *device, void *pointer, uint64_t bytes, gm_
     return gm__bad_argument(err, "host_register", "`pointer` and `bytes` must be a range of memory");
   }
   gm__cpu_pinned *range = gm__alloc(self->services, sizeof *range);
-  if (!range) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "host_register", "no host memory for the record");
+  if (!range) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "host_register", "no host memory for the record");
   range->begin = begin;
   range->end = begin + bytes;
   gm__mutex_lock(&self->lock);
@@ -93,7 +94,7 @@ gm_status gm__cpu_host_unregister(void *device, void *pointer, gm_close_mode mod
   gm__cpu_pinned *range = pinned_take(self, (uintptr_t)pointer);
   if (range && mode == GM_CLOSE_NORMAL) pinned_unlock(self, range);
   if (mode == GM_CLOSE_NORMAL) gm__mutex_unlock(&self->lock);
-  if (!range) return gm__fail(err, GM_ERR_NOT_FOUND, 0, "host_unregister", "`pointer` is not registered");
+  if (!range) return gm__fail(err, GM_ERR_NOT_FOUND, "host_unregister", "`pointer` is not registered");
   gm__release(self->services, range, sizeof *range);
   return GM_OK;
 }

@@ -27,7 +27,7 @@ bool gm__cpu_share_is(const gm_memory *memory) { return memory->handle != memory
 static gm_status share_map(gm__cpu_device *device, int fd, uint64_t offset, uint64_t bytes, uint64_t align,
                            cpu_share **out, gm_error *err) {
   cpu_share *share = gm__alloc(device->services, sizeof *share);
-  if (!share) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cpu share", "no host memory for the record");
+  if (!share) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "cpu share", "no host memory for the record");
   unsigned char *begin = gm__cpu_pages_map(device->sys, GM__CPU_PAGES_ADDRESSES, bytes, align);
   if (begin && gm__cpu_pages_place(device->sys, begin, bytes, fd, offset)) {
     *share = (cpu_share){.fd = -1, .begin = begin, .bytes = bytes};
@@ -50,7 +50,7 @@ gm_status gm__cpu_share_alloc(gm__cpu_device *device, const gm_memory_params *pa
   cpu_share *share = NULL;
   int fd = -1;
   if (params->share != GM_SHARE_FD) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "memory_alloc", "host memory is shared by file descriptor only");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "memory_alloc", "host memory is shared by file descriptor only");
   }
   gm_status status = gm__cpu_memfd_make(device, bytes, false, &fd, err);
   if (status) return status;
@@ -86,7 +86,7 @@ gm_status gm__cpu_share_export(void *device, const gm_memory *memory, gm_share_k
                                gm_error *err) {
   const cpu_share *share = gm__cpu_share_is(memory) ? (const cpu_share *)(uintptr_t)memory->handle : NULL;
   if (kind != GM_SHARE_FD || !share || share->fd < 0) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "share_export",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "share_export",
                     "host memory can be exported as a file descriptor, when it was made for that");
   }
   return share_hand_out(device, share->fd, memory->bytes, out, err);
@@ -140,7 +140,7 @@ gm_status gm__cpu_share_export_vmm(void *device, uint64_t handle, uint64_t bytes
                             (unsigned long long)physical->bytes);
   }
   if (!physical->shareable) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "share_export_vmm", "the memory was not made to be shared");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "share_export_vmm", "the memory was not made to be shared");
   }
   return share_hand_out(device, physical->fd, bytes, out, err);
 }

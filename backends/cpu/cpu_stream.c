@@ -94,7 +94,7 @@ static void stream_worker(void *arg) {
 static gm_status stream_start(cpu_stream *stream, gm_error *err) {
   if (stream->tasks) return GM_OK;
   gm__cpu_task *tasks = gm__alloc_array(stream->services, STREAM_TASKS, sizeof *tasks);
-  if (!tasks) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cpu stream", "no host memory for its queue");
+  if (!tasks) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "cpu stream", "no host memory for its queue");
   const gm_status status = gm__thread_create(&stream->worker, "gm-cpu-stream", stream_worker, stream, err);
   if (status) {
     gm__release(stream->services, tasks, STREAM_TASKS * sizeof *tasks);
@@ -140,7 +140,7 @@ gm_status gm__cpu_stream_submit(void *stream, const gm__cpu_task *task, gm_backe
 gm_status gm__cpu_stream_create(void *device, void **out_stream, gm_stream_kind *out_kind, gm_error *err) {
   const gm_services *services = ((gm__cpu_device *)device)->services;
   cpu_stream *stream = gm__alloc(services, sizeof *stream);
-  if (!stream) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "stream_create", "no host memory for the stream");
+  if (!stream) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "stream_create", "no host memory for the stream");
   stream->services = services;
   atomic_init(&stream->references, 1);
   gm__mutex_init(&stream->lock, GM__RANK_STREAM);
@@ -194,7 +194,7 @@ gm_status gm__cpu_point_wait(void *device, const gm_backend_point *point, uint64
   (void)device;
   cpu_stream *stream = (cpu_stream *)(uintptr_t)point->handle;
   if (!stream || stream_reach(stream, point->value, gm__deadline_after(timeout_ns))) return GM_OK;
-  return gm__fail(err, GM_ERR_TIMEOUT, 0, "point_wait", "not reached within %llu ns", (unsigned long long)timeout_ns);
+  return gm__fail(err, GM_ERR_TIMEOUT, "point_wait", "not reached within %llu ns", (unsigned long long)timeout_ns);
 }
 
 gm_status gm__cpu_point_wait_on(void *device, void *stream, const gm_backend_point *point, gm_error *err) {

@@ -44,10 +44,10 @@ gm_status gm__cpu_syms_load(const gm_backend_host *host, gm__cpu_syms *out, gm_e
                        .give_out = syms_duplicate,
                        .close = close};
   void *entry;
-#define X(fault, result, symbol, parameters, arguments)                                                  \
-  memcpy(&entry, &syms.symbol, sizeof entry);                                                            \
-  entry = syms_hooked(host, #symbol, entry);                                                             \
-  if (!entry) return gm__fail(err, GM_ERR_UNAVAILABLE, 0, #symbol, "the hook took away what is needed"); \
+#define X(fault, result, symbol, parameters, arguments)                                               \
+  memcpy(&entry, &syms.symbol, sizeof entry);                                                         \
+  entry = syms_hooked(host, #symbol, entry);                                                          \
+  if (!entry) return gm__fail(err, GM_ERR_UNAVAILABLE, #symbol, "the hook took away what is needed"); \
   memcpy(&syms.symbol, &entry, sizeof entry);
 #include "backends/cpu/cpu_syms.def"
 #undef X

@@ -108,12 +108,12 @@ static bool vmm_addresses_are_few(void) { return gm__limit_of(NULL, GM__LIMIT_AD
 static gm_status vmm_check_exclusive(const gm__cpu_device *device, const gm_vmm_props *props, gm_error *err) {
   if (!props->exclusive) return GM_OK;
   if (vmm_addresses_are_few()) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vmm_granularity", "the process's addresses are limited (RLIMIT_AS)");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "vmm_granularity", "the process's addresses are limited (RLIMIT_AS)");
   }
   const bool movable = vmm_is_movable(device, props);
   if (movable ? gm__cpu_movable_try(device->sys) : gm__cpu_memfd_try(device, device->options->hugetlb)) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, errno, "vmm_granularity", "the system has no %s: %s",
-                  movable ? "way to move pages (Linux 5.7)" : "such memory with a descriptor", strerror(errno));
+  return gm__fail_native(err, GM_ERR_NOT_SUPPORTED, errno, "vmm_granularity", "the system has no %s: %s",
+                         movable ? "way to move pages (Linux 5.7)" : "such memory with a descriptor", strerror(errno));
 }
 
 gm_status gm__cpu_vmm_granularity(void *device, const gm_vmm_props *props, uint64_t *out, gm_error *err) {
@@ -127,7 +127,7 @@ gm_status gm__cpu_vmm_granularity(void *device, const gm_vmm_props *props, uint6
 static gm_status vmm_reserve(gm__cpu_device *device, uint64_t bytes, uint64_t align, uint64_t *out_address,
                              gm_error *err) {
   if (!gm__cpu_spans_room(&device->reserved)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "vmm_reserve", "no host memory for the table");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "vmm_reserve", "no host memory for the table");
   }
   const unsigned char *begin = gm__cpu_pages_map(device->sys, GM__CPU_PAGES_ADDRESSES, bytes, align);
   if (!begin) return gm__cpu_pages_refused(err, "mmap", errno, bytes);
@@ -184,7 +184,7 @@ static gm_status vmm_unreserve(gm__cpu_device *device, gm__cpu_span span, gm_err
     return gm__bad_argument(err, "vmm_unreserve", "`address` and `bytes` are no reserved range");
   }
   if (gm__cpu_spans_touch(&device->mapped, span)) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "vmm_unreserve", "something is still mapped in the range");
+    return gm__fail(err, GM_ERR_BUSY, "vmm_unreserve", "something is still mapped in the range");
   }
   if (!vmm_clear_way(device, span)) return gm__cpu_pages_refused(err, "mremap", errno, bytes);
   bool gone = device->sys->munmap((void *)(uintptr_t)span.begin, bytes) == 0;
@@ -212,7 +212,7 @@ gm_status gm__cpu_vmm_unreserve(void *device, uint64_t address, uint64_t bytes, 
 gm_status gm__cpu_vmm_handle(gm__cpu_device *device, int fd, uint64_t bytes, bool shareable, uint64_t *out_handle,
                              gm_error *err) {
   gm__cpu_physical *physical = gm__alloc(device->services, sizeof *physical);
-  if (!physical) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "cpu vmm", "no host memory for the record");
+  if (!physical) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "cpu vmm", "no host memory for the record");
   *physical = (gm__cpu_physical){.fd = fd, .bytes = bytes, .shareable = shareable};
   *out_handle = (uintptr_t)physical;
   return GM_OK;
@@ -266,7 +266,7 @@ static gm_status vmm_place_movable(gm__cpu_device *device, gm__cpu_physical *phy
     return gm__cpu_movable_place(device, physical, at, err);
   }
   gm_status status = gm__map_insert(&device->movable, (uintptr_t)at, (uintptr_t)physical);
-  if (status) return gm__fail(err, status, 0, "vmm_map", "no host memory for the table");
+  if (status) return gm__fail(err, status, "vmm_map", "no host memory for the table");
   status = gm__cpu_movable_place(device, physical, at, err);
   if (status) gm__map_remove(&device->movable, (uintptr_t)at, NULL);
   if (!status && stayed) vmm_forget_staying(device, stayed);
@@ -295,7 +295,7 @@ static gm_status vmm_map(gm__cpu_device *device, gm__cpu_span span, gm__cpu_phys
   }
   if (gm__cpu_spans_touch(&device->mapped, span)) return gm__bad_argument(err, "vmm_map", "`address`: mapped already");
   if (!gm__cpu_spans_room(&device->mapped)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "vmm_map", "no host memory for the table");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "vmm_map", "no host memory for the table");
   }
   const gm_status status = vmm_place(device, span, physical, offset, err);
   if (status == GM_OK) gm__cpu_spans_add(&device->mapped, span);

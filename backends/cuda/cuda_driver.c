@@ -13,14 +13,15 @@ static gm_status cuda_driver_init(gm__cuda_driver *driver, gm_error *err) {
   const CUresult code = driver->cu.cuInit(0);
   if (code == CUDA_SUCCESS) return GM_OK;
   if (code == CUDA_ERROR_NOT_INITIALIZED) {
-    return gm__fail(err, GM_ERR_FORKED, (int)code, "cuInit",
-                    "cuInit: CUDA_ERROR_NOT_INITIALIZED (3): CUDA was started before this process was forked, and "
-                    "cannot be used in it");
+    return gm__fail_native(
+        err, GM_ERR_FORKED, (int)code, "cuInit",
+        "cuInit: CUDA_ERROR_NOT_INITIALIZED (3): CUDA was started before this process was forked, and "
+        "cannot be used in it");
   }
   if (code == CUDA_ERROR_NO_DEVICE) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, (int)code, "cuInit",
-                    "cuInit: CUDA_ERROR_NO_DEVICE (100): %s is there and finds no device",
-                    gm__dynlib_path(driver->base.lib));
+    return gm__fail_native(err, GM_ERR_UNAVAILABLE, (int)code, "cuInit",
+                           "cuInit: CUDA_ERROR_NO_DEVICE (100): %s is there and finds no device",
+                           gm__dynlib_path(driver->base.lib));
   }
   return gm__code_fail(&gm__cuda_codes, err, (int)code, "cuInit");
 }
@@ -44,7 +45,7 @@ static gm_status cuda_driver_list(gm__cuda_driver *driver, gm_error *err) {
   const CUresult code = driver->cu.cuDeviceGetCount(&count);
   if (code != CUDA_SUCCESS) return gm__code_fail(&gm__cuda_codes, err, (int)code, "cuDeviceGetCount");
   if (count == 0) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "cuDeviceGetCount",
+    return gm__fail(err, GM_ERR_UNAVAILABLE, "cuDeviceGetCount",
                     "the CUDA driver lists no device (CUDA_VISIBLE_DEVICES may hide them)");
   }
   return gm__runtime_driver_list(&driver->base, count, "cuDeviceGetCount", err);

@@ -116,7 +116,7 @@ static gm_status cuda_stream_check(gm__runtime_device *device, void *stream, gm_
   const gm__cuda_syms *syms = cu(device);
   CUcontext context = NULL;
   if (stream == CU_STREAM_PER_THREAD && !syms->cuStreamGetId) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "cuda",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "cuda",
                     "`stream` is CU_STREAM_PER_THREAD, another stream in each thread that CUDA before 12 gives no "
                     "number to: lend one that was created");
   }

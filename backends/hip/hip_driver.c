@@ -7,10 +7,11 @@
 #include "core/base/error.h"
 
 static gm_status hip_driver_no_device(const gm__hip_driver *driver, hipError_t code, const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_UNAVAILABLE, (int)code, op,
-                  "%s: %s (%d): %s is there and finds no device (HIP_VISIBLE_DEVICES or ROCR_VISIBLE_DEVICES may hide "
-                  "them)",
-                  op, gm__code_find(&gm__hip_codes, (int)code)->name, (int)code, gm__dynlib_path(driver->base.lib));
+  return gm__fail_native(
+      err, GM_ERR_UNAVAILABLE, (int)code, op,
+      "%s: %s (%d): %s is there and finds no device (HIP_VISIBLE_DEVICES or ROCR_VISIBLE_DEVICES may hide "
+      "them)",
+      op, gm__code_find(&gm__hip_codes, (int)code)->name, (int)code, gm__dynlib_path(driver->base.lib));
 }
 
 /* Without a GPU, hipInit answers 101 and hipGetDeviceCount 100. Some versions of hipInit answer success. */

@@ -45,7 +45,7 @@ gm_status gm__hip_device_adopt(void *driver, const gm_native_device *native, voi
   const gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_HIP, "hip", "native", err);
   if (status != GM_OK) return status;
   if (lent.context) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "hip",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "hip",
                     "`context` must be 0: a device of HIP has one context, that of its ordinal");
   }
   if (lent.ordinal < 0) return gm__bad_argument(err, "hip", "`ordinal` must not be negative, is %d", lent.ordinal);

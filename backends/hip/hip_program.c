@@ -45,7 +45,7 @@ static gm_status program_make(gm__hip_device *device, bool *out_later, gm_error 
   const gm__hip_syms *hip = gm__hip_of(device);
   gm__hip_code code = {NULL, 0};
   if (!hip->hipModuleLoadData || !hip->hipModuleUnload || !hip->hipModuleGetFunction || !hip->hipModuleLaunchKernel) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "hipModuleLoadData", "the runtime has no modules");
+    return gm__fail(err, GM_ERR_UNAVAILABLE, "hipModuleLoadData", "the runtime has no modules");
   }
   gm_status status = gm__hip_rtc_compile((const gm__hip_driver *)device->base.driver, program_architecture(device),
                                          program_text, &code, err);

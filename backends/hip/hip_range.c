@@ -9,7 +9,7 @@ gm_status gm__hip_range_take(gm__hip_device *device, uint64_t bytes, uint64_t al
                              gm_error *err) {
   void *address = NULL;
   gm__hip_range *range = gm__alloc(device->base.services, sizeof *range);
-  if (!range) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "hip", "no host memory for the range's record");
+  if (!range) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "hip", "no host memory for the range's record");
   *range = (gm__hip_range){.bytes = bytes, .align = align};
   gm__map_init(&range->mapped, device->base.services);
   const hipError_t code = gm__hip_of(device)->hipMemAddressReserve(&address, (size_t)bytes, (size_t)align, NULL, 0);
@@ -64,12 +64,12 @@ gm_status gm__hip_range_map(gm__hip_device *device, const gm__hip_mapping *mappi
   gm_status status = hip_range_find(device, mapping->address, mapping->bytes, &range, err);
   if (status != GM_OK) return status;
   if (range->lost) {
-    return gm__fail(err, GM_ERR_DRIVER, 0, "hipMemAddressReserve",
+    return gm__fail(err, GM_ERR_DRIVER, "hipMemAddressReserve",
                     "HIP did not give the range at %#llx again after it was emptied: reserve another",
                     (unsigned long long)range->address);
   }
   status = gm__map_reserve(&range->mapped, range->mapped.count + 1);
-  if (status != GM_OK) return gm__fail(err, status, 0, "hipMemMap", "no host memory for the mapping's record");
+  if (status != GM_OK) return gm__fail(err, status, "hipMemMap", "no host memory for the mapping's record");
   const hipError_t code =
       gm__hip_of(device)->hipMemMap(gm__hip_at(mapping->address), (size_t)mapping->bytes, (size_t)mapping->offset,
                                     (hipMemGenericAllocationHandle_t)(uintptr_t)mapping->handle, 0);

@@ -45,8 +45,8 @@ typedef struct rtc_job {
 static gm_status rtc_fail(gm_error *err, hiprtcResult code, const char *op, const char *log) {
   static const gm__code_table codes = {"hiprtc", rtc_codes, sizeof rtc_codes / sizeof rtc_codes[0]};
   const gm__code *known = gm__code_find(&codes, (int)code);
-  return gm__fail(err, known->status, (int)code, op, "%s: %s (%d)%s%.200s", op, known->name, (int)code,
-                  *log ? ": " : "", log);
+  return gm__fail_native(err, known->status, (int)code, op, "%s: %s (%d)%s%.200s", op, known->name, (int)code,
+                         *log ? ": " : "", log);
 }
 
 /* The file beside the loaded runtime; "" where the runtime's folder is not known. */
@@ -113,10 +113,10 @@ static gm_status rtc_take(const rtc_job *job, gm__hip_code *out, gm_error *err) 
   hiprtcResult code = job->rtc.hiprtcGetCodeSize(job->program, &size);
   if (code != HIPRTC_SUCCESS) return rtc_fail(err, code, "hiprtcGetCodeSize", "");
   if (size == 0 || size > RTC_CODE_MAX) {
-    return gm__fail(err, GM_ERR_DRIVER, 0, "hiprtcGetCodeSize", "hiprtc says that the code has %zu bytes", size);
+    return gm__fail(err, GM_ERR_DRIVER, "hiprtcGetCodeSize", "hiprtc says that the code has %zu bytes", size);
   }
   void *bytes = gm__alloc(job->services, size);
-  if (!bytes) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "hiprtcGetCode", "no host memory for the code");
+  if (!bytes) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "hiprtcGetCode", "no host memory for the code");
   code = job->rtc.hiprtcGetCode(job->program, bytes);
   if (code != HIPRTC_SUCCESS) {
     gm__release(job->services, bytes, size);
@@ -134,7 +134,7 @@ gm_status gm__hip_rtc_compile(const gm__hip_driver *driver, const char *architec
   const hiprtcResult code = job.rtc.hiprtcCreateProgram(&job.program, text, "gm.hip", 0, NULL, NULL);
   if (code != HIPRTC_SUCCESS) return rtc_fail(err, code, "hiprtcCreateProgram", "");
   if (!job.program) {
-    return gm__fail(err, GM_ERR_DRIVER, 0, "hiprtcCreateProgram", "hiprtcCreateProgram: success, and no program");
+    return gm__fail(err, GM_ERR_DRIVER, "hiprtcCreateProgram", "hiprtcCreateProgram: success, and no program");
   }
   status = rtc_build(&job, architecture, err);
   if (status == GM_OK) status = rtc_take(&job, out, err);

@@ -120,7 +120,7 @@ static gm_status hip_stream_check(gm__runtime_device *device, void *stream, gm_e
   hipDevice_t owner = -1;
   if (stream == (void *)HIP_PER_THREAD) {
     return gm__fail(
-        err, GM_ERR_NOT_SUPPORTED, 0, "hip",
+        err, GM_ERR_NOT_SUPPORTED, "hip",
         "`stream` is hipStreamPerThread, another stream in each thread that HIP gives no number to: lend one "
         "that was created");
   }

@@ -30,7 +30,7 @@ gm_status gm__null_copy_to_device(void *device, void *stream, const gm_memory *d
 gm_status gm__null_copy_to_host(void *device, void *stream, const gm_memory *src, uint64_t offset, void *dst,
                                 uint64_t bytes, gm_backend_point *out, gm_error *err) {
   if (!((gm__null_device *)device)->link) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "copy_to_host", "there is no memory behind a null device to read");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "copy_to_host", "there is no memory behind a null device to read");
   }
   const gm_status status = copy_check(src, offset, bytes, err);
   if (status) return status;
@@ -85,6 +85,6 @@ gm_status gm__null_launch(void *device, void *stream, const char *name, uint64_t
                           gm_backend_point *out, gm_error *err) {
   const gm__null_device *self = device;
   const gm__link_op like = {.entry = {.kind = GM__LINK_COMPUTE, .to = to, .from = from, .bytes = bytes}, .name = name};
-  if (!self->link) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "null launch", "kernels need the link model");
+  if (!self->link) return gm__fail(err, GM_ERR_NOT_SUPPORTED, "null launch", "kernels need the link model");
   return gm__null_stream_submit(device, stream, &like, out, err);
 }

@@ -18,7 +18,7 @@ void gm__null_unlock(gm__mutex *mutex, gm_close_mode mode) {
 gm_status gm__null_charge(gm__null_device *device, uint64_t bytes, gm_error *err) {
   const uint64_t left = device->options->capacity - device->card->used;
   if (bytes > left) {
-    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, "null memory", "%llu bytes asked for, %llu of %llu are left",
+    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, "null memory", "%llu bytes asked for, %llu of %llu are left",
                     (unsigned long long)bytes, (unsigned long long)left, (unsigned long long)device->options->capacity);
   }
   device->card->used += bytes;
@@ -39,7 +39,7 @@ gm_status gm__null_init(const gm_backend_host *host, void **out_driver, gm_error
   const gm_status status = gm__null_options_parse(host->options, &options, err);
   if (status) return status;
   gm__null_driver *driver = gm__alloc(host->services, sizeof *driver);
-  if (!driver) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "null init", "no host memory for the driver object");
+  if (!driver) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "null init", "no host memory for the driver object");
   driver->services = host->services;
   driver->options = options;
   for (uint32_t i = 0; i < GM__NULL_DEVICES_MAX; i++) {
@@ -96,7 +96,7 @@ gm_status gm__null_device_open(void *driver, uint32_t index, void **out_device, 
   const gm_status status = gm__plain_check_index("null device_open", self->options.devices, index, err);
   if (status) return status;
   gm__null_device *device = gm__alloc(self->services, sizeof *device);
-  if (!device) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "null device_open", "no host memory for the device");
+  if (!device) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "null device_open", "no host memory for the device");
   device->services = self->services;
   device->options = &self->options;
   device->card = &self->cards[index];
@@ -119,7 +119,7 @@ void gm__null_device_close(void *device, gm_close_mode mode) {
 
 gm_status gm__null_device_native(void *device, gm_native_device *out, gm_error *err) {
   (void)device, (void)out;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "null device_native", "a simulated device has no native object");
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "null device_native", "a simulated device has no native object");
 }
 
 gm_status gm__null_figures(void *driver, uint32_t index, void *device, gm_raw_figures *out, gm_error *err) {

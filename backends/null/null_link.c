@@ -113,7 +113,7 @@ gm_status gm__null_link(void *device, const char *spec, gm_error *err) {
   gm__null_device *self = device;
   if (!spec) return link_switch(self, NULL), GM_OK;
   gm__null_model *link = gm__alloc(self->services, sizeof *link);
-  if (!link) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "null link", "no host memory for the link model");
+  if (!link) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "null link", "no host memory for the link model");
   const char *wrong = gm__link_read(spec, &link->model);
   if (wrong) {
     gm__release(self->services, link, sizeof *link);

@@ -21,7 +21,7 @@ static gm_status mem_check(const gm__null_device *device, const gm_memory_params
   const gm_status status = gm__plain_check("memory_alloc", 1, params, err);
   if (status) return status;
   if (params->bytes > UINT64_C(1) << 62 || params->align > UINT64_C(1) << 62 || (limit && params->bytes > limit)) {
-    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "memory_alloc", "%llu bytes asked for, max_alloc is %llu",
+    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, "memory_alloc", "%llu bytes asked for, max_alloc is %llu",
                     (unsigned long long)params->bytes, (unsigned long long)limit);
   }
   return GM_OK;
@@ -61,5 +61,5 @@ gm_status gm__null_memory_free(void *device, const gm_memory *memory, gm_close_m
 gm_status gm__null_memory_native(void *device, const gm_memory *memory, uint64_t offset, uint64_t bytes,
                                  gm_native_memory *out, gm_error *err) {
   (void)device, (void)memory, (void)offset, (void)bytes, (void)out;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "memory_native", "a simulated device has no native objects");
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "memory_native", "a simulated device has no native objects");
 }

@@ -33,10 +33,10 @@ static gm_status range_make(gm__null_ranges *ranges, uint32_t order, gm__null_ra
   const uint64_t size = UINT64_C(1) << order;
   const uint64_t address = (ranges->next + size - 1) & ~(size - 1);
   if (address > ranges->end || size > ranges->end - address) {
-    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, "null memory", "no range of 2^%u addresses is left", order);
+    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, "null memory", "no range of 2^%u addresses is left", order);
   }
   gm__null_range *range = gm__alloc(ranges->services, sizeof *range);
-  if (!range) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "null memory", "no host memory for the record");
+  if (!range) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "null memory", "no host memory for the record");
   range->address = address;
   range->order = order;
   ranges->next = address + size;

@@ -46,7 +46,7 @@ static gm_status stream_submit_link(gm__null_device *device, null_stream *order,
                                     gm_backend_point *out, gm_error *err) {
   if (order) gm__null_link_pass(device, order->end); /* work of the time without a model */
   const uint64_t sequence = gm__null_link_submit(device, order ? &order->lane : NULL, like);
-  if (!sequence) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "null stream", "no host memory for the work");
+  if (!sequence) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "null stream", "no host memory for the work");
   if (!out || !order) gm__null_link_wait(device, sequence, UINT64_MAX);
   if (out) *out = order ? (gm_backend_point){.handle = STREAM_WORK, .value = sequence} : (gm_backend_point){0};
   return GM_OK;
@@ -67,7 +67,7 @@ gm_status gm__null_stream_submit(void *device, void *stream, const gm__link_op *
 
 gm_status gm__null_stream_create(void *device, void **out_stream, gm_stream_kind *out_kind, gm_error *err) {
   null_stream *stream = gm__alloc(((gm__null_device *)device)->services, sizeof *stream);
-  if (!stream) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "stream_create", "no host memory for the stream");
+  if (!stream) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "stream_create", "no host memory for the stream");
   *out_stream = stream;
   *out_kind = GM_STREAM_FIFO;
   return GM_OK;
@@ -132,7 +132,7 @@ gm_status gm__null_point_wait(void *device, const gm_backend_point *point, uint6
   const bool reached = stream_passed(self, point);
   gm__mutex_unlock(&self->lock);
   if (reached) return GM_OK;
-  return gm__fail(err, GM_ERR_TIMEOUT, 0, "point_wait", "not reached within %llu ns of virtual time",
+  return gm__fail(err, GM_ERR_TIMEOUT, "point_wait", "not reached within %llu ns of virtual time",
                   (unsigned long long)timeout_ns);
 }
 

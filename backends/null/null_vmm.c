@@ -53,7 +53,7 @@ gm_status gm__null_vmm_reserve(void *device, uint64_t bytes, uint64_t align, uin
     gm__mutex_lock(&self->card->lock);
     gm__null_range_free(&self->card->ranges, range);
     gm__mutex_unlock(&self->card->lock);
-    return gm__fail(err, status, 0, "vmm_reserve", "no host memory for the table");
+    return gm__fail(err, status, "vmm_reserve", "no host memory for the table");
   }
   *out_address = range->address;
   return GM_OK;
@@ -111,7 +111,7 @@ gm_status gm__null_vmm_unreserve(void *device, uint64_t address, uint64_t bytes,
   if (!range || range->address != address || range->bytes != bytes) {
     status = gm__bad_argument(err, "vmm_unreserve", "`address` and `bytes` are no reserved range");
   } else if (mode == GM_CLOSE_NORMAL && vmm_mapped(self, address, bytes)) {
-    status = gm__fail(err, GM_ERR_BUSY, 0, "vmm_unreserve", "something is still mapped in the range");
+    status = gm__fail(err, GM_ERR_BUSY, "vmm_unreserve", "something is still mapped in the range");
   } else {
     if (mode == GM_CLOSE_ABANDON) vmm_forget(self, address, bytes, mode); /* a forked child unmaps nothing */
     gm__map_remove(&self->reservations, address | range->order, NULL);
@@ -131,7 +131,7 @@ gm_status gm__null_vmm_create(void *device, const gm_vmm_props *props, uint64_t 
   gm_status status = vmm_check_bytes(self, bytes, err);
   if (status) return status;
   vmm_piece *piece = gm__alloc(self->services, sizeof *piece);
-  if (!piece) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "vmm_create", "no host memory for the record");
+  if (!piece) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "vmm_create", "no host memory for the record");
   *piece = (vmm_piece){.bytes = bytes, .uses = 1};
   gm__mutex_lock(&self->card->lock);
   status = gm__null_charge(self, bytes, err);
@@ -159,7 +159,7 @@ static gm_status vmm_place(gm__null_device *device, uint64_t address, uint64_t b
   if (!vmm_find(device, address, bytes)) return gm__bad_argument(err, "vmm_map", "`address`: not all is reserved");
   if (vmm_mapped(device, address, bytes)) return gm__bad_argument(err, "vmm_map", "`address`: mapped already");
   if (gm__map_reserve(&device->mappings, device->mappings.count + bytes / granule)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "vmm_map", "no host memory for the table");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "vmm_map", "no host memory for the table");
   }
   for (uint64_t at = 0; at < bytes; at += granule) {
     gm__map_insert(&device->mappings, (address + at) / granule, (uintptr_t)piece);

@@ -16,7 +16,7 @@ static gm_status opencl_probe_passive(const gm_backend_host *host, gm_driver_inf
   if (status != GM_OK) return status;
   gm__opencl_icds_read(&icds);
   if (icds.count == 0 && !host->library) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe",
+    return gm__fail(err, GM_ERR_UNAVAILABLE, "gm_probe",
                     "%s is there but no driver is registered in %s; install one (Debian: pocl-opencl-icd, or the GPU "
                     "vendor's)",
                     info.library, icds.where);

@@ -67,8 +67,7 @@ gm_status gm__opencl_expand(void *device, void *stream, const gm_memory *dst, ui
   if (gm__opencl_kernels_expand(device, queue.handle, &what, &event)) {
     return gm__opencl_point_end(device, queue.handle, event, out, err);
   }
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_backend_ops.expand",
-                  "no kernel of the driver expands these numbers");
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_backend_ops.expand", "no kernel of the driver expands these numbers");
 }
 
 /* A fill command takes only offsets (or addresses) and sizes that are multiples of the pattern. So gm spreads the

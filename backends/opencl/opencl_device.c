@@ -14,8 +14,8 @@ gm_status gm__opencl_device_fail(gm__opencl_device *device, cl_int code, bool wa
   if (nvidia_dead || gm__opencl_status(code) == GM_ERR_DEVICE_LOST) {
     int32_t none = 0;
     atomic_compare_exchange_strong(&device->lost, &none, code);
-    return gm__fail(err, GM_ERR_DEVICE_LOST, code, op, "%s: %s (%d): the device is lost; close and reopen it", op,
-                    gm__opencl_code_name(code), code);
+    return gm__fail_native(err, GM_ERR_DEVICE_LOST, code, op, "%s: %s (%d): the device is lost; close and reopen it",
+                           op, gm__opencl_code_name(code), code);
   }
   return gm__opencl_fail(err, code, op);
 }
@@ -40,8 +40,8 @@ gm_status gm__opencl_device_state(void *device, gm_error *err) {
   gm__opencl_device *opened = device;
   const int32_t code = atomic_load(&opened->lost);
   if (code) {
-    return gm__fail(err, GM_ERR_DEVICE_LOST, code, "opencl", "%s answered %s (%d); close and reopen it",
-                    opened->info.name, gm__opencl_code_name(code), code);
+    return gm__fail_native(err, GM_ERR_DEVICE_LOST, code, "opencl", "%s answered %s (%d); close and reopen it",
+                           opened->info.name, gm__opencl_code_name(code), code);
   }
   cl_bool available = CL_TRUE;
   const cl_int asked = opened->cl->clGetDeviceInfo(opened->id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);

@@ -56,7 +56,7 @@ gm_status gm__opencl_device_figures(void *driver, uint32_t index, void *device, 
 static gm__opencl_device *opencl_device_make(gm__opencl_driver *driver, cl_device_id id, gm_error *err) {
   gm__opencl_device *device = gm__alloc(driver->services, sizeof *device);
   if (!device) {
-    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "opencl", "no host memory for the device's record");
+    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "opencl", "no host memory for the device's record");
     return NULL;
   }
   device->driver = driver;
@@ -84,7 +84,7 @@ static void opencl_device_discard(gm__opencl_device *device, gm_close_mode mode)
 
 static gm_status opencl_device_check_version(const gm_device_info *info, gm_error *err) {
   if (gm__opencl_version(info) >= OPENCL_OLDEST) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "opencl", "%s has %s, gm needs OpenCL 1.2 or newer", info->name,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "opencl", "%s has %s, gm needs OpenCL 1.2 or newer", info->name,
                   info->capability[0] ? info->capability : "no OpenCL version that it tells");
 }
 
@@ -119,7 +119,7 @@ gm_status gm__opencl_device_open(void *driver, uint32_t index, void **out_device
     status = gm__opencl_fail(err, code, "clCreateContext");
     /* The device was not open yet, so it cannot be lost. */
     return status == GM_ERR_DEVICE_LOST
-               ? gm__fail(err, GM_ERR_UNAVAILABLE, code, "clCreateContext", "the device is not available now")
+               ? gm__fail_native(err, GM_ERR_UNAVAILABLE, code, "clCreateContext", "the device is not available now")
                : status;
   }
   *out_device = device;
@@ -197,7 +197,7 @@ gm_status gm__opencl_device_adopt_alone(const gm_backend_host *host, const gm_na
   void *driver = NULL;
   gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_OPENCL, "opencl", "native", err);
   if (status != GM_OK) return status;
-  if (!lent.get_proc) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "device_adopt_alone", "`get_proc` is NULL");
+  if (!lent.get_proc) return gm__fail(err, GM_ERR_NOT_SUPPORTED, "device_adopt_alone", "`get_proc` is NULL");
   status = gm__opencl_driver_open_from(host, lent.get_proc, lent.get_proc_user, &driver, err);
   if (status != GM_OK) return status;
   status = gm__opencl_device_adopt(driver, native, out_device, err);

@@ -29,9 +29,10 @@ static gm_status opencl_platforms_list(const gm__opencl_driver *driver, opencl_p
   cl_uint count = 0;
   const cl_int code = driver->cl.clGetPlatformIDs(OPENCL_MAX_PLATFORMS, ids, &count);
   if (code == GM__OPENCL_NO_PLATFORM || (code == CL_SUCCESS && count == 0)) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, code, "clGetPlatformIDs",
-                    "%s lists no OpenCL platform; install a driver (Debian: pocl-opencl-icd, or the GPU vendor's)",
-                    driver->lib ? gm__dynlib_path(driver->lib) : "the engine's loader");
+    return gm__fail_native(
+        err, GM_ERR_UNAVAILABLE, code, "clGetPlatformIDs",
+        "%s lists no OpenCL platform; install a driver (Debian: pocl-opencl-icd, or the GPU vendor's)",
+        driver->lib ? gm__dynlib_path(driver->lib) : "the engine's loader");
   }
   if (code != CL_SUCCESS) return gm__opencl_fail(err, code, "clGetPlatformIDs");
   if (count > OPENCL_MAX_PLATFORMS) count = OPENCL_MAX_PLATFORMS;
@@ -62,7 +63,7 @@ static gm_status opencl_driver_reserve(gm__opencl_driver *driver, uint32_t more,
   if (capacity <= driver->capacity) return GM_OK;
   if (!gm__grow(driver->services, &driver->entries, driver->capacity * sizeof *driver->entries,
                 capacity * sizeof *driver->entries)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "clGetDeviceIDs", "no host memory for %u devices",
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "clGetDeviceIDs", "no host memory for %u devices",
                     (unsigned)capacity);
   }
   driver->capacity = capacity;
@@ -148,7 +149,7 @@ static gm_status opencl_driver_make(const gm_backend_host *host, gm__opencl_driv
   if (status != GM_OK) return status;
   gm__opencl_driver *driver = gm__alloc(host->services, sizeof *driver);
   if (!driver) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "clGetPlatformIDs", "no host memory for the driver's record");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "clGetPlatformIDs", "no host memory for the driver's record");
   }
   driver->services = host->services;
   driver->host = host;

@@ -72,7 +72,7 @@ static const char *icd_missing_for_pocl(const char *root) {
 gm_status gm__opencl_icds_check(const gm__opencl_icds *icds, const char *root, gm_error *err) {
   const char *missing = icds->pocl ? icd_missing_for_pocl(root ? root : "") : NULL;
   if (!missing) return GM_OK;
-  return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "clGetPlatformIDs",
+  return gm__fail(err, GM_ERR_UNAVAILABLE, "clGetPlatformIDs",
                   "not called: %s cannot be read, and PoCL, listed in %s, would abort this process without it; mount "
                   "/sys, or set OCL_ICD_VENDORS to a directory without PoCL",
                   missing, icds->where);

@@ -7,7 +7,7 @@
 static gm_status managed_check(const gm__opencl_device *device, const gm_memory *memory, gm_managed_place place,
                                gm_error *err) {
   if (!(device->info.capabilities & GM_CAP_MANAGED)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "opencl", "%s has no memory that migrates", device->info.name);
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "opencl", "%s has no memory that migrates", device->info.name);
   }
   if (gm__opencl_memory_of(memory)->kind != GM__OPENCL_USM_SHARED) {
     return gm__bad_argument(err, "opencl", "only shared unified memory migrates");

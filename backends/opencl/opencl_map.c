@@ -21,7 +21,7 @@ static bool opencl_map_is_fine(const gm__opencl_memory *record) {
 static gm_status opencl_map_unified(gm__opencl_device *device, cl_command_queue queue, const gm__opencl_memory *record,
                                     uint64_t offset, void **out, gm_error *err) {
   if (!record->host) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "opencl", "the host does not see unified memory of the device's own");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "opencl", "the host does not see unified memory of the device's own");
   }
   const gm_status status = gm__opencl_point_mark(device, queue, NULL, err);
   if (status == GM_OK) *out = (void *)(record->host + (uintptr_t)offset);
@@ -30,7 +30,7 @@ static gm_status opencl_map_unified(gm__opencl_device *device, cl_command_queue 
 
 static gm_status opencl_map_at_once(const gm__opencl_memory *record, uint64_t offset, void **out, gm_error *err) {
   if (!record->host) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "opencl",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "opencl",
                     "GM_MAP_NO_WAIT: OpenCL maps this memory by a command of a queue, which waits");
   }
   *out = (void *)(record->host + (uintptr_t)offset);
@@ -58,8 +58,8 @@ static gm_status opencl_map_keep(gm__opencl_device *device, const gm__opencl_par
   const bool taken = gm__map_find(&device->mapped, (uintptr_t)pointer, NULL);
   if (!taken) status = gm__map_insert(&device->mapped, (uintptr_t)pointer, (uintptr_t)part->view);
   gm__mutex_unlock(&device->lock);
-  if (taken) return gm__fail(err, GM_ERR_BUSY, 0, "map", "the driver maps another range at the same address");
-  return status ? gm__fail(err, status, 0, "map", "no host memory for the mapping's record") : GM_OK;
+  if (taken) return gm__fail(err, GM_ERR_BUSY, "map", "the driver maps another range at the same address");
+  return status ? gm__fail(err, status, "map", "no host memory for the mapping's record") : GM_OK;
 }
 
 /* The sub-buffer that is mapped at the address; NULL: the parent is. `gone`: forget the mapping. */

@@ -35,7 +35,7 @@ gm_status gm__opencl_view_native(void *device, const gm_memory *memory, uint64_t
   native.head = *out;
   native.view = whole && !view ? native.memory : (uintptr_t)view;
   if (!native.pointer && !native.view) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "opencl", "the range is a part of a buffer, and needs a sub-buffer");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "opencl", "the range is a part of a buffer, and needs a sub-buffer");
   }
   gm__sized_out(out, &native, sizeof native);
   return GM_OK;
@@ -59,7 +59,7 @@ gm_status gm__opencl_view_create(void *device, const gm_memory *memory, uint64_t
   const cl_buffer_region region = {(size_t)(record->origin + offset), (size_t)bytes};
   (void)usage;
   if (!record->buffer) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "clCreateSubBuffer",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "clCreateSubBuffer",
                     "unified shared memory is no buffer: use its address");
   }
   if (region.origin % opened->info.alignment) {

@@ -29,12 +29,12 @@ static gm_status opencl_mem_check(const gm__opencl_device *device, const gm_memo
   const gm_status status = gm__plain_check("clCreateBuffer", device->kinds.count, params, err);
   if (status != GM_OK) return status;
   if ((most && params->bytes > most) || params->bytes > SIZE_MAX) {
-    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "clCreateBuffer",
+    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, "clCreateBuffer",
                     "%llu bytes asked, one allocation may have %llu (CL_DEVICE_MAX_MEM_ALLOC_SIZE)",
                     (unsigned long long)params->bytes, (unsigned long long)most);
   }
   if ((params->flags & GM_ALLOC_COMMIT) && !device->allow_queue) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "memory_alloc",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "memory_alloc",
                     "committing takes a queue, and the engine forbids one of gm's own (allow_queue): commit the memory "
                     "on a stream");
   }
@@ -47,7 +47,7 @@ static gm_status opencl_mem_count(gm__opencl_device *device, uint64_t bytes, gm_
   do {
     const uint64_t room = total ? (total > held ? total - held : 0) : UINT64_MAX - held;
     if (bytes <= room) continue;
-    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, "clCreateBuffer",
+    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, "clCreateBuffer",
                     "%llu bytes asked, %llu of the device's %llu are held already (the driver was not asked: it would "
                     "promise more than there is)",
                     (unsigned long long)bytes, (unsigned long long)held, (unsigned long long)total);
@@ -69,7 +69,7 @@ static cl_int opencl_mem_let_go(gm__opencl_device *device, const gm__opencl_memo
 
 static gm__opencl_memory *opencl_mem_record(gm__opencl_device *device, gm_error *err) {
   gm__opencl_memory *record = gm__alloc(device->services, sizeof *record);
-  if (!record) gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "opencl", "no host memory for the memory's record");
+  if (!record) gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "opencl", "no host memory for the memory's record");
   return record;
 }
 

@@ -132,7 +132,7 @@ static gm_status opencl_event_wait_until(gm__opencl_device *device, cl_event eve
     const gm_status status = opencl_event_state(device, event, &state, err);
     if (status != GM_OK || state == CL_COMPLETE) return status;
     if (gm__poll_again(&poll)) continue;
-    return gm__fail(err, GM_ERR_TIMEOUT, 0, "opencl", "the point has not passed in the time given");
+    return gm__fail(err, GM_ERR_TIMEOUT, "opencl", "the point has not passed in the time given");
   }
 }
 

@@ -42,8 +42,8 @@ static gm_status pointer_take(gm__opencl_device *device, gm__opencl_kind kind, s
   const cl_svm_mem_flags flags = kind == GM__OPENCL_SVM ? 0 : CL_MEM_SVM_FINE_GRAIN_BUFFER;
   *out = device->cl->clSVMAlloc(device->context, CL_MEM_READ_WRITE | flags, bytes, align);
   if (*out) return GM_OK;
-  return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, "clSVMAlloc",
-                  "clSVMAlloc gave no %zu bytes, and does not say why", bytes);
+  return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, "clSVMAlloc", "clSVMAlloc gave no %zu bytes, and does not say why",
+                  bytes);
 }
 
 cl_int gm__opencl_pointer_free(gm__opencl_device *device, gm__opencl_kind kind, void *base) {
@@ -79,7 +79,7 @@ gm_status gm__opencl_pointer_create(gm__opencl_device *device, const gm_memory_p
   const cl_uint told = (cl_uint)(align < POINTER_LARGEST_TYPE ? align : POINTER_LARGEST_TYPE);
   void *base = NULL;
   if ((most && padded > most) || padded > SIZE_MAX - align) {
-    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "opencl",
+    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, "opencl",
                     "%llu bytes at multiples of %llu asked, one allocation may have %llu",
                     (unsigned long long)params->bytes, (unsigned long long)align, (unsigned long long)most);
   }
@@ -87,7 +87,7 @@ gm_status gm__opencl_pointer_create(gm__opencl_device *device, const gm_memory_p
   if (status != GM_OK) return status;
   const uintptr_t first = (uintptr_t)base, pointer = (first + (uintptr_t)align - 1) & ~((uintptr_t)align - 1);
   if (pointer < first || pointer - first > padded - params->bytes) {
-    status = gm__fail(err, GM_ERR_DRIVER, 0, "opencl", "the driver gave %p, which is no multiple of %u as asked", base,
+    status = gm__fail(err, GM_ERR_DRIVER, "opencl", "the driver gave %p, which is no multiple of %u as asked", base,
                       (unsigned)told);
   }
   if (status == GM_OK) status = pointer_cover(device, pointer, params->bytes, record, err);
@@ -128,7 +128,7 @@ static gm_status pointer_ask(gm__opencl_device *device, const void *pointer, poi
 static gm_status pointer_wrap_svm(gm__opencl_device *device, const gm_opencl_memory *native, gm__opencl_memory *record,
                                   gm_error *err) {
   if (gm__opencl_kinds_find(&device->kinds, GM__OPENCL_SVM) == UINT32_MAX) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "opencl",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "opencl",
                     "`pointer` is no unified shared memory, and the device has no shared virtual memory");
   }
   if (native->bytes == 0) return gm__bad_argument(err, "opencl", "`bytes` of shared virtual memory must not be 0");
@@ -148,8 +148,7 @@ static gm_status pointer_wrap_usm(const gm__opencl_device *device, const gm_open
   if (facts->type == CL_MEM_TYPE_HOST_INTEL) record->kind = GM__OPENCL_USM_HOST;
   if (facts->type == CL_MEM_TYPE_SHARED_INTEL) record->kind = GM__OPENCL_USM_SHARED;
   if (gm__opencl_kinds_find(&device->kinds, record->kind) == UINT32_MAX) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "opencl",
-                    "the device cannot reach unified shared memory of this kind");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "opencl", "the device cannot reach unified shared memory of this kind");
   }
   if (native->pointer < base || native->pointer - base >= facts->bytes) {
     return gm__bad_argument(err, "clGetMemAllocInfoINTEL",

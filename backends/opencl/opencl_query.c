@@ -59,7 +59,7 @@ static gm_status opencl_text_get(const gm__opencl_driver *driver, opencl_subject
   if (bytes == 0 || bytes > OPENCL_MAX_TEXT) return GM_OK;
   char *text = gm__alloc(driver->services, bytes + 1);
   if (!text) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "clGetDeviceInfo", "no host memory for an answer of %zu bytes",
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "clGetDeviceInfo", "no host memory for an answer of %zu bytes",
                     bytes);
   }
   if (opencl_text_ask(driver, subject, is_device, what, bytes, text, NULL) != CL_SUCCESS) {

@@ -4,7 +4,7 @@
 
 static gm_status queue_make(gm__opencl_device *device, cl_command_queue *out, gm_error *err) {
   if (!device->allow_queue) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "clCreateCommandQueue",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "clCreateCommandQueue",
                     "the engine forbids a queue of gm's own (allow_queue); name an adopted stream");
   }
   cl_int code = CL_SUCCESS;

@@ -8,14 +8,14 @@
 
 static gm__opencl_stream *opencl_stream_make(gm__opencl_device *device, gm_error *err) {
   gm__opencl_stream *stream = gm__alloc(device->services, sizeof *stream);
-  if (!stream) gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "opencl", "no host memory for the stream's record");
+  if (!stream) gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "opencl", "no host memory for the stream's record");
   return stream;
 }
 
 gm_status gm__opencl_stream_create(void *device, void **out_stream, gm_stream_kind *out_kind, gm_error *err) {
   gm__opencl_device *opened = device;
   if (!opened->allow_queue) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "clCreateCommandQueue",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "clCreateCommandQueue",
                     "the engine forbids queues of gm's own (allow_queue)");
   }
   gm__opencl_stream *stream = opencl_stream_make(opened, err);

@@ -79,8 +79,8 @@ gm_status gm__opencl_find(const gm_backend_host *host, char *out, size_t capacit
   const gm__dynlib_spec spec = opencl_syms_spec(host);
   if (gm__dynlib_find(&spec, out, capacity)) return GM_OK;
   if (host->library) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found; %s", host->library, spec.advice);
+    return gm__fail(err, GM_ERR_UNAVAILABLE, "gm_probe", "%s not found; %s", host->library, spec.advice);
   }
-  return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found (tried %s, %s); %s", opencl_library_names[0],
+  return gm__fail(err, GM_ERR_UNAVAILABLE, "gm_probe", "%s not found (tried %s, %s); %s", opencl_library_names[0],
                   opencl_library_names[0], opencl_library_names[1], spec.advice);
 }

@@ -11,8 +11,8 @@ const gm__code *gm__code_find(const gm__code_table *table, int number) {
 }
 
 gm_status gm__code_fail_as(const gm__code_table *table, gm_error *err, gm_status status, int code, const char *op) {
-  return gm__fail(err, status, code, op, "%s: %s (%d): %s", op, gm__code_find(table, code)->name, code,
-                  gm_status_text(status));
+  return gm__fail_native(err, status, code, op, "%s: %s (%d): %s", op, gm__code_find(table, code)->name, code,
+                         gm_status_text(status));
 }
 
 gm_status gm__code_fail(const gm__code_table *table, gm_error *err, int code, const char *op) {
@@ -21,5 +21,5 @@ gm_status gm__code_fail(const gm__code_table *table, gm_error *err, int code, co
 }
 
 gm_status gm__code_nonsense(const gm__code_table *table, gm_error *err, const char *op, const char *what) {
-  return gm__fail(err, GM_ERR_DRIVER, 0, op, "%s: %s answered success, and %s", op, table->speaker, what);
+  return gm__fail(err, GM_ERR_DRIVER, op, "%s: %s answered success, and %s", op, table->speaker, what);
 }

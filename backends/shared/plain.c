@@ -17,7 +17,7 @@ gm_status gm__plain_check(const char *op, uint32_t types, const gm_memory_params
 
 gm_status gm__plain_check_index(const char *op, uint64_t count, uint32_t index, gm_error *err) {
   if (index < count) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "`index` must be below %llu, the number of devices, is %u",
+  return gm__fail(err, GM_ERR_NOT_FOUND, op, "`index` must be below %llu, the number of devices, is %u",
                   (unsigned long long)count, (unsigned)index);
 }
 

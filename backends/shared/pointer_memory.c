@@ -34,7 +34,7 @@ gm_status gm__pointer_check(const char *api, const gm_device_info *info, const g
   const gm_status status = gm__plain_check(api, gm__pointer_types(info), params, err);
   if (status != GM_OK) return status;
   if (params->bytes <= most && params->align <= INT64_MAX / 2) return GM_OK;
-  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, api, "%llu bytes asked, one allocation may have %llu",
+  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, api, "%llu bytes asked, one allocation may have %llu",
                   (unsigned long long)params->bytes, (unsigned long long)most);
 }
 
@@ -44,7 +44,7 @@ gm_status gm__pointer_check_share(const char *api, uint32_t share_kinds, const g
   const uint32_t kind = (uint32_t)params->share;
   const bool has = params->type == GM__POINTER_DEVICE && kind <= GM_SHARE_DMABUF && share_kinds >> kind & 1;
   if (kind == GM_SHARE_NONE || has) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, api, "memory of type %u is not made to share by kind %u",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, api, "memory of type %u is not made to share by kind %u",
                   (unsigned)params->type, (unsigned)kind);
 }
 
@@ -56,7 +56,7 @@ gm_status gm__pointer_check_wrap(const char *api, uint64_t pointer, uint64_t byt
 gm_status gm__pointer_check_managed(const char *api, const gm_device_info *info, const gm_memory *memory,
                                     gm_managed_place place, gm_error *err) {
   if (!(info->capabilities & GM_CAP_MANAGED)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, api, "%s has no managed memory", info->name);
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, api, "%s has no managed memory", info->name);
   }
   if (memory->type != GM__POINTER_MANAGED) {
     return gm__bad_argument(err, api, "`memory` is of type %u, which does not migrate", (unsigned)memory->type);
@@ -71,7 +71,7 @@ gm_status gm__pointer_check_host(const char *op, const gm_device_info *info, con
     return gm__bad_argument(err, op, "`pointer` and `bytes` must not be 0 or wrap around");
   }
   if (info->capabilities & GM_CAP_REGISTRATION) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "%s cannot register host memory", info->name);
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "%s cannot register host memory", info->name);
 }
 
 static bool piece_fits(const gm__pointer_piece *piece, uint64_t align) {
@@ -91,7 +91,7 @@ gm_status gm__pointer_take(const gm__pointer_source *source, void *device, const
   if (out->host) out->host += skip;
   if (piece_fits(out, align)) return GM_OK;
   source->give_back(device, params->type, out->handle, NULL);
-  return gm__fail(err, GM_ERR_DRIVER, 0, source->api,
+  return gm__fail(err, GM_ERR_DRIVER, source->api,
                   "%s answered success, and gave host and device addresses of different alignment", source->api);
 }
 
@@ -107,7 +107,7 @@ gm_status gm__pointer_map(const char *api, gm__stream_sync sync, void *device, v
                           uint64_t offset, uint64_t bytes, uint32_t mode, void **out, gm_error *err) {
   if (mode == 0 || bytes == 0) return gm__bad_argument(err, api, "`mode` and `bytes` must not be 0");
   if (!memory->host) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, api,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, api,
                     "%s maps no device memory into the host: take memory of a host-visible type, or copy", api);
   }
   const gm_status status = mode & GM_MAP_NO_WAIT ? GM_OK : sync(device, stream, err);

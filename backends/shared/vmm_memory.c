@@ -71,7 +71,7 @@ static gm_status vmm_table_enter(gm__vmm_table *table, void *device, const gm__v
   if (status == GM_OK) return GM_OK;
   vmm_memory_free(table->ops, device, memory, NULL);
   if (record) vmm_record_discard(table, record);
-  return gm__fail(err, status, 0, "vmm_create", "no host memory for the memory's record");
+  return gm__fail(err, status, "vmm_create", "no host memory for the memory's record");
 }
 
 /* `memory` has its physical part. On failure this function gives it back. */
@@ -91,7 +91,7 @@ static gm_status vmm_table_create(gm__vmm_table *table, void *device, const gm_m
   if (status != GM_OK) return status;
   const uint64_t more = (granule - params->bytes % granule) % granule;
   if (more > UINT64_MAX - params->bytes) {
-    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "vmm_create", "%llu bytes in whole granules of %llu",
+    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, "vmm_create", "%llu bytes in whole granules of %llu",
                     (unsigned long long)params->bytes, (unsigned long long)granule);
   }
   out->bytes = params->bytes + more;
@@ -131,7 +131,7 @@ gm_status gm__vmm_table_export(gm__vmm_table *table, void *device, const gm_memo
                                gm_error *err) {
   const gm__vmm_memory *record = vmm_record_find(table, memory->handle, false);
   if (!record || memory->wrapped) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "share_export",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "share_export",
                     "only memory that was made to share as a descriptor, by us, can be exported as one");
   }
   const gm_status status = table->ops->share_export_vmm(device, record->handle, record->bytes, out, err);

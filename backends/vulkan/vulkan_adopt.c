@@ -132,7 +132,7 @@ gm_status gm__vulkan_device_adopt_alone(const gm_backend_host *host, const gm_na
   gm_status status = gm__native_in(&native, sizeof native, given, GM_API_VULKAN, adopt_op, "native", err);
   if (status) return status;
   if (!native.get_instance_proc) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_backend_ops.device_adopt_alone", "`get_instance_proc` is 0");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_backend_ops.device_adopt_alone", "`get_instance_proc` is 0");
   }
   status = gm__vulkan_driver_alone(host, &driver, err);
   if (status) return status;

@@ -53,5 +53,5 @@ gm_status gm__vulkan_buffer_address(const gm__vulkan_device *device, VkBuffer bu
   const VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = buffer};
   *out = device->syms.vkGetBufferDeviceAddress(device->handle, &info);
   if (*out) return GM_OK;
-  return gm__fail(err, GM_ERR_DRIVER, 0, "vkGetBufferDeviceAddress", "vkGetBufferDeviceAddress gave no address");
+  return gm__fail(err, GM_ERR_DRIVER, "vkGetBufferDeviceAddress", "vkGetBufferDeviceAddress gave no address");
 }

@@ -25,7 +25,7 @@ struct gm__vulkan_command_pool {
 };
 
 static gm_status command_no_memory(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "vkCreateCommandPool", "no host memory for a command buffer");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "vkCreateCommandPool", "no host memory for a command buffer");
 }
 
 static gm__vulkan_command_pool *command_pool_find(gm__vulkan_device *device, uint32_t family) {

@@ -15,9 +15,10 @@ gm_status(gm__vulkan_device_fail)(gm__vulkan_device *device, VkResult result, co
 gm_status gm__vulkan_device_state(void *user, gm_error *err) {
   gm__vulkan_device *device = user;
   if (!atomic_load(&device->lost)) return GM_OK;
-  return gm__fail(err, GM_ERR_DEVICE_LOST, VK_ERROR_DEVICE_LOST, "gm_backend_ops.device_state",
-                  "the Vulkan driver has answered VK_ERROR_DEVICE_LOST for %.100s; close the device and open it again",
-                  device->physical.props.deviceName);
+  return gm__fail_native(
+      err, GM_ERR_DEVICE_LOST, VK_ERROR_DEVICE_LOST, "gm_backend_ops.device_state",
+      "the Vulkan driver has answered VK_ERROR_DEVICE_LOST for %.100s; close the device and open it again",
+      device->physical.props.deviceName);
 }
 
 gm_status gm__vulkan_device_native(void *user, gm_native_device *out, gm_error *err) {

@@ -14,7 +14,7 @@
 gm__vulkan_device *gm__vulkan_device_make(gm__vulkan_driver *driver, gm_error *err) {
   gm__vulkan_device *device = gm__alloc(driver->services, sizeof *device);
   if (!device) {
-    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_backend_ops.device_open", "no host memory for a vulkan device");
+    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_backend_ops.device_open", "no host memory for a vulkan device");
     return NULL;
   }
   device->driver = driver;
@@ -101,8 +101,8 @@ static gm_status device_ask_buffer(gm__vulkan_device *device, gm_error *err) {
   device->type_count =
       gm__vulkan_types_list(&device->physical, needs.type_bits, device->driver->no_host_visible, device->types);
   if (device->type_count) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkGetBufferMemoryRequirements2",
-                  "%.100s has no memory type for buffers", device->physical.props.deviceName);
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "vkGetBufferMemoryRequirements2", "%.100s has no memory type for buffers",
+                  device->physical.props.deviceName);
 }
 
 /* A way of sharing counts only when the driver can make a buffer for it. */
@@ -130,7 +130,7 @@ static void device_ask_shares(gm__vulkan_device *device) {
 static gm_status device_check_entries(const gm__vulkan_device *device, gm_error *err) {
   const bool has = device->syms.vkGetSemaphoreCounterValue && device->syms.vkWaitSemaphores;
   if (has || !gm__vulkan_has_timelines(device)) return GM_OK;
-  return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "vkGetDeviceProcAddr",
+  return gm__fail(err, GM_ERR_UNAVAILABLE, "vkGetDeviceProcAddr",
                   "the Vulkan device has no entry %s, which GM_VULKAN_TIMELINE_SEMAPHORE needs",
                   device->syms.vkWaitSemaphores ? "vkGetSemaphoreCounterValue" : "vkWaitSemaphores");
 }

@@ -20,7 +20,7 @@ void gm__vulkan_fences_init(gm__vulkan_fences *fences) { gm__mutex_init(&fences-
 
 static gm_status fence_create(gm__vulkan_device *device, gm__vulkan_fence **out, gm_error *err) {
   gm__vulkan_fence *fence = gm__alloc(device->services, sizeof *fence);
-  if (!fence) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "vkCreateFence", "no host memory for a fence");
+  if (!fence) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "vkCreateFence", "no host memory for a fence");
   const VkFenceCreateInfo plain = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
   const VkResult result = device->syms.vkCreateFence(device->handle, &plain, NULL, &fence->handle);
   if (result || !fence->handle) {

@@ -50,7 +50,7 @@ void gm__vulkan_host_ask(gm__vulkan_device *device) {
 /* ---- import ---- */
 
 static gm_status host_not_supported(const gm__vulkan_device *device, const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op,
                   "%.100s does not reach the caller's memory (VK_EXT_external_memory_host; on an engine's device also "
                   "GM_VULKAN_EXTERNAL_MEMORY_HOST)",
                   device->physical.props.deviceName);
@@ -68,7 +68,7 @@ static gm_status host_type(gm__vulkan_device *device, const void *pages, const c
     *out = i;
     return GM_OK;
   }
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the driver has no coherent memory type for this host memory");
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the driver has no coherent memory type for this host memory");
 }
 
 gm_status gm__vulkan_host_import(gm__vulkan_device *device, void *pointer, uint64_t bytes, const char *op,
@@ -116,7 +116,7 @@ gm_status gm__vulkan_host_make(gm__vulkan_device *device, uint64_t bytes, bool c
   gm__vulkan_memory_wish wish = {.type = host_best(device, coherent), .bytes = bytes};
   gm__vulkan_memory *memory = NULL;
   if (!wish.type) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the device has no %smemory type that the host sees",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the device has no %smemory type that the host sees",
                     coherent ? "coherent " : "");
   }
   gm_status status = gm__vulkan_memory_make(device, &wish, &memory, err);
@@ -136,7 +136,7 @@ static gm_status host_range_new(const gm__vulkan_device *device, const char *op,
                                 gm_error *err) {
   *out = gm__alloc(device->services, sizeof **out);
   if (*out) return GM_OK;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the record of a range");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for the record of a range");
 }
 
 /* The range enters the list, unless `status` says that its memory did not come. */
@@ -171,7 +171,7 @@ static gm_status host_check_page(gm__vulkan_device *device, gm__vulkan_memory *m
                                  const char *op, gm_error *err) {
   if ((uintptr_t)host % HOST_PAGE == 0) return GM_OK;
   gm__vulkan_memory_unmake(device, memory, GM_CLOSE_NORMAL);
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the driver maps memory beside a page");
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the driver maps memory beside a page");
 }
 
 gm_status gm__vulkan_host_alloc(void *user, uint64_t bytes, void **out, gm_error *err) {
@@ -216,8 +216,8 @@ gm_status gm__vulkan_host_unregister(void *user, void *pointer, gm_close_mode mo
   const bool held = locks && range && range->holders;
   if (range && !held) *at = range->next;
   if (locks) gm__mutex_unlock(&device->mutex);
-  if (!range) return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "`pointer` is not registered");
-  if (held) return gm__fail(err, GM_ERR_BUSY, 0, op, "another thread copies from or to this memory");
+  if (!range) return gm__fail(err, GM_ERR_NOT_FOUND, op, "`pointer` is not registered");
+  if (held) return gm__fail(err, GM_ERR_BUSY, op, "another thread copies from or to this memory");
   atomic_fetch_sub(&device->host_range_count, 1);
   host_drop(device, range, mode);
   return GM_OK;

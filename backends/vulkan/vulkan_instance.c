@@ -88,13 +88,13 @@ static gm_status instance_check_layer(const gm__vulkan_driver *driver, gm_error 
   if (result) return gm__vulkan_fail(result, op, err);
   uint32_t capacity = count;
   VkLayerProperties *list = gm__alloc_array(driver->services, capacity, sizeof *list);
-  if (!list) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for %u layers", capacity);
+  if (!list) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for %u layers", capacity);
   result = driver->syms.vkEnumerateInstanceLayerProperties(&count, list);
   bool found = result >= 0 && instance_layer_listed(list, count < capacity ? count : capacity);
   gm__release(driver->services, list, capacity * sizeof *list);
   if (result < 0) return gm__vulkan_fail(result, op, err);
   if (found) return GM_OK;
-  return gm__fail(err, GM_ERR_UNAVAILABLE, 0, op,
+  return gm__fail(err, GM_ERR_UNAVAILABLE, op,
                   "option validation: layer %s not found (Debian: vulkan-validationlayers)", instance_layer);
 }
 
@@ -106,7 +106,7 @@ static gm_status instance_check_version(const gm__vulkan_driver *driver, gm_erro
     if (result) return gm__vulkan_fail(result, op, err);
   }
   if (version >= VK_API_VERSION_1_1) return GM_OK;
-  return gm__fail(err, GM_ERR_UNAVAILABLE, 0, op, "the Vulkan loader has version 1.0, gm needs 1.1 or later");
+  return gm__fail(err, GM_ERR_UNAVAILABLE, op, "the Vulkan loader has version 1.0, gm needs 1.1 or later");
 }
 
 static gm_status instance_create(gm__vulkan_driver *driver, gm_error *err) {
@@ -133,10 +133,10 @@ static gm_status instance_create(gm__vulkan_driver *driver, gm_error *err) {
   if (result == VK_SUCCESS && driver->instance) return GM_OK;
   driver->instance = VK_NULL_HANDLE;
   if (result != VK_ERROR_INCOMPATIBLE_DRIVER) return gm__vulkan_fail(result, "vkCreateInstance", err);
-  return gm__fail(err, GM_ERR_UNAVAILABLE, result, "vkCreateInstance",
-                  "%s is there but finds no Vulkan driver (VK_ERROR_INCOMPATIBLE_DRIVER); install one "
-                  "(Debian: mesa-vulkan-drivers)",
-                  gm__dynlib_path(driver->lib));
+  return gm__fail_native(err, GM_ERR_UNAVAILABLE, result, "vkCreateInstance",
+                         "%s is there but finds no Vulkan driver (VK_ERROR_INCOMPATIBLE_DRIVER); install one "
+                         "(Debian: mesa-vulkan-drivers)",
+                         gm__dynlib_path(driver->lib));
 }
 
 /* The loader unloads its drivers and layers with the last instance. They are not made for that: Mesa's drivers lose the
@@ -181,7 +181,7 @@ static gm_status instance_physicals(gm__vulkan_driver *driver, gm_error *err) {
   driver->heaps = gm__alloc_array(driver->services, count, sizeof *driver->heaps);
   driver->physical_count = count;
   if (!driver->physicals || !driver->heaps) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for %u devices", count);
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for %u devices", count);
   }
   return instance_read_physicals(driver, handles, count, err);
 }
@@ -205,7 +205,7 @@ static gm_status instance_load(gm__vulkan_driver *driver, gm_error *err) {
 gm_status gm__vulkan_driver_alone(const gm_backend_host *host, gm__vulkan_driver **out, gm_error *err) {
   gm__vulkan_driver *driver = gm__alloc(host->services, sizeof *driver);
   if (!driver) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_backend_ops.init", "no host memory for the vulkan driver");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_backend_ops.init", "no host memory for the vulkan driver");
   }
   driver->host = host;
   driver->services = host->services;
@@ -295,12 +295,12 @@ static gm_status instance_probe_files(const gm_backend_host *host, gm_driver_inf
   const gm__dynlib_spec spec = instance_spec(host);
   gm_driver_info info = {.struct_size = out->struct_size};
   if (!gm__dynlib_find(&spec, info.library, sizeof info.library)) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_backend_ops.probe",
-                    "libvulkan.so.1 not found (tried %s, %s%s%s); %s", instance_libraries[0], instance_libraries[1],
-                    host->library ? ", " : "", host->library ? host->library : "", spec.advice);
+    return gm__fail(err, GM_ERR_UNAVAILABLE, "gm_backend_ops.probe", "libvulkan.so.1 not found (tried %s, %s%s%s); %s",
+                    instance_libraries[0], instance_libraries[1], host->library ? ", " : "",
+                    host->library ? host->library : "", spec.advice);
   }
   if (!manifest_any()) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_backend_ops.probe",
+    return gm__fail(err, GM_ERR_UNAVAILABLE, "gm_backend_ops.probe",
                     "%s is there but no driver manifest (vulkan/icd.d/*.json); %s", info.library, spec.advice);
   }
   *out = info;

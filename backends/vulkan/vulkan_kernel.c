@@ -93,7 +93,7 @@ static const gm__vulkan_type *kernel_type(const gm__vulkan_device *device) {
 static gm_status kernel_make_memory(gm__vulkan_device *device, gm_error *err) {
   gm__vulkan_kernels *kernels = &device->kernels;
   gm__vulkan_memory_wish wish = {.type = kernel_type(device), .bytes = KERNEL_TABLES};
-  if (!wish.type) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkAllocateMemory", "no memory is host-visible");
+  if (!wish.type) return gm__fail(err, GM_ERR_NOT_SUPPORTED, "vkAllocateMemory", "no memory is host-visible");
   gm_status status = gm__vulkan_memory_make(device, &wish, &kernels->memory, err);
   if (!status) status = gm__vulkan_host(device, kernels->memory, &kernels->host, err);
   return status;
@@ -124,7 +124,7 @@ static gm_status kernel_make_slots(gm__vulkan_device *device, gm_error *err) {
 
 static gm_status kernel_make(gm__vulkan_device *device, gm_error *err) {
   if (!kernel_is_known(&device->syms)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkGetDeviceProcAddr", "the driver has no entries for shaders");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "vkGetDeviceProcAddr", "the driver has no entries for shaders");
   }
   gm_status status = kernel_make_layouts(device, err);
   if (!status) status = kernel_compile(device, scatter_words, sizeof scatter_words, &device->kernels.scatter, err);
@@ -334,7 +334,7 @@ gm_status gm__vulkan_op_expand(void *user, void *user_stream, const gm_memory *d
   if (kernel_expands(device, dst, dst_offset, src, src_offset, count, &what)) {
     slot = kernel_take_expansion(device, stream, &what);
   }
-  if (!slot) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "no shader expands these numbers");
+  if (!slot) return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "no shader expands these numbers");
   gm_backend_point point = {0};
   status = gm__vulkan_command_begin(device, stream->queue->family, &recording, err);
   if (!status) {

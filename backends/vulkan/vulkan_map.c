@@ -86,9 +86,9 @@ gm_status gm__vulkan_touch(gm__vulkan_device *device, gm__vulkan_memory *memory,
 
 static gm_status map_not_visible(const gm__vulkan_memory *memory, const char *op, gm_error *err) {
   if (memory->range) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "many allocations may lie behind a reserved range: copy");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "many allocations may lie behind a reserved range: copy");
   }
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op,
                   memory->wrapped ? "wrapped memory can be mapped only if the engine gave its own mapping"
                                   : "this memory type is not host-visible: ask for one that is, or copy");
 }

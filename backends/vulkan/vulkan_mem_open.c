@@ -16,7 +16,7 @@
 static const char memory_op[] = "gm_backend_ops.memory_alloc";
 
 static gm_status memory_too_large(const gm__vulkan_type *type, uint64_t bytes, gm_error *err) {
-  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, memory_op,
+  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, memory_op,
                   "%" PRIu64 " bytes asked; one allocation of this type may have %" PRIu64 " (heap of %" PRIu64
                   ", maxMemoryAllocationSize, maxBufferSize): split it",
                   bytes, type->max_bytes, type->heap_bytes);
@@ -27,13 +27,13 @@ static gm_status memory_take(gm__vulkan_device *device, const gm__vulkan_type *t
   uint32_t limit = device->physical.props.limits.maxMemoryAllocationCount;
   if (atomic_fetch_add(&device->live, 1) >= limit) {
     atomic_fetch_sub(&device->live, 1);
-    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, memory_op,
+    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, memory_op,
                     "the device allows %u allocations at a time (maxMemoryAllocationCount), all are in use: use a pool",
                     limit);
   }
   if (gm__vulkan_heaps_take(device->heaps, type->heap, bytes, type->heap_bytes)) return GM_OK;
   atomic_fetch_sub(&device->live, 1);
-  return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, memory_op,
+  return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, memory_op,
                   "%" PRIu64 " bytes asked of heap %u of %" PRIu64 " bytes, of which gm holds %" PRIu64, bytes,
                   type->heap, type->heap_bytes, atomic_load(&device->heaps->held[type->heap]));
 }
@@ -136,7 +136,7 @@ static gm_status memory_pad(const gm__vulkan_device *device, uint64_t address, u
                             gm_error *err) {
   *out = (align - address % align) % align;
   if (*out % device->alignment == 0) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, memory_op,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, memory_op,
                   "the driver placed the memory at %" PRIu64
                   "; no offset that descriptors can have makes that a "
                   "multiple of %" PRIu64,
@@ -159,7 +159,7 @@ static gm_status memory_bind_aligned(gm__vulkan_device *device, gm__vulkan_memor
   if (status) return status;
   memory->memory_at = pad;
   if (memory->address % align == 0) return GM_OK;
-  return gm__fail(err, GM_ERR_DRIVER, 0, "vkGetBufferDeviceAddress",
+  return gm__fail(err, GM_ERR_DRIVER, "vkGetBufferDeviceAddress",
                   "buffers at bytes 0 and %" PRIu64 " of a memory are at %" PRIu64 " and %" PRIu64, pad, asked.address,
                   memory->address);
 }
@@ -179,7 +179,7 @@ static gm_status memory_fill_in(gm__vulkan_device *device, gm__vulkan_memory *me
 static gm_status memory_new(gm__vulkan_device *device, const gm__vulkan_type *type, uint64_t bytes,
                             gm__vulkan_memory **out, gm_error *err) {
   gm__vulkan_memory *memory = gm__alloc(device->services, sizeof *memory);
-  if (!memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, memory_op, "no host memory for the record");
+  if (!memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, memory_op, "no host memory for the record");
   memory->bytes = bytes;
   memory->type = *type;
   *out = memory;
@@ -284,7 +284,7 @@ static gm_status memory_check_share(const gm__vulkan_device *device, const gm_me
       device->shares[kind].type_bits >> device->types[params->type].index & 1) {
     return GM_OK;
   }
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, memory_op,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, memory_op,
                   "memory type %u of %.100s cannot be shared in way %d: share_kinds of the type says how", params->type,
                   device->physical.props.deviceName, (int)kind);
 }

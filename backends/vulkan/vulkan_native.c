@@ -45,7 +45,7 @@ gm_status gm__vulkan_view_native(void *device, const gm_memory *described, uint6
   if (status) return status;
   gm_vulkan_memory told = mem_native(device, gm__vulkan_memory_of(described), offset, bytes);
   if (!view && (told.buffer_offset || told.buffer_bytes != bytes)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the range is a part of a buffer, and needs one of its own");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the range is a part of a buffer, and needs one of its own");
   }
   if (view) {
     told.buffer = view;

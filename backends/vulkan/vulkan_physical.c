@@ -37,7 +37,7 @@ static gm_status physical_extensions_read(const gm__vulkan_syms *syms, const gm_
   if (result) return gm__vulkan_fail(result, op, err);
   uint32_t capacity = count;
   VkExtensionProperties *list = gm__alloc_array(services, capacity, sizeof *list);
-  if (!list) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for %u extensions", capacity);
+  if (!list) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for %u extensions", capacity);
   result = syms->vkEnumerateDeviceExtensionProperties(handle, NULL, &count, list);
   for (uint32_t i = 0; result >= 0 && i < count && i < capacity; i++) {
     list[i].extensionName[VK_MAX_EXTENSION_NAME_SIZE - 1] = '\0';
@@ -223,7 +223,7 @@ gm_status gm__vulkan_physical_usable(const gm__vulkan_physical *physical, bool t
   }
   if (!why && physical->family == VULKAN_NO_FAMILY) why = "it has no queue for compute";
   if (!why) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkGetPhysicalDeviceProperties2", "%.100s cannot be used: %s",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "vkGetPhysicalDeviceProperties2", "%.100s cannot be used: %s",
                   physical->props.deviceName, why);
 }
 

@@ -74,7 +74,8 @@ gm_status gm__vulkan_point_wait(void *user, const gm_backend_point *point, uint6
     const VkResult again = point_await(device, kind, point, timeout_ns);
     if (result > 0) result = again;
   }
-  if (result == VK_TIMEOUT) return gm__fail(err, GM_ERR_TIMEOUT, result, op, "the point was not reached in time");
+  if (result == VK_TIMEOUT)
+    return gm__fail_native(err, GM_ERR_TIMEOUT, result, op, "the point was not reached in time");
   return result ? gm__vulkan_device_fail(device, result, op, err) : GM_OK;
 }
 
@@ -128,7 +129,7 @@ gm_status gm__vulkan_point_native(void *user, const gm_backend_point *point, gm_
       status = gm__vulkan_point_done(device, point, &done, err);
       if (status) return status;
       if (done) break;
-      return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+      return gm__fail(err, GM_ERR_NOT_SUPPORTED, op,
                       "without timeline semaphores a point of gm's is no object of Vulkan: gm uses its fences again");
   }
   gm__sized_out(given, &told, sizeof told);

@@ -7,7 +7,7 @@ gm_status gm__vulkan_queue_handle(const gm__vulkan_device *device, uint32_t fami
   *out = VK_NULL_HANDLE;
   device->syms.vkGetDeviceQueue(device->handle, family, 0, out);
   if (*out) return GM_OK;
-  return gm__fail(err, GM_ERR_DRIVER, 0, "vkGetDeviceQueue", "the driver gave no queue of family %u", family);
+  return gm__fail(err, GM_ERR_DRIVER, "vkGetDeviceQueue", "the driver gave no queue of family %u", family);
 }
 
 /* REQUIRES: device lock. */
@@ -57,7 +57,7 @@ void gm__vulkan_queues_forget(gm__vulkan_device *device) {
 
 gm_status gm__vulkan_stream_may_submit(const gm__vulkan_stream *stream, const char *op, gm_error *err) {
   if (stream->timeline) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op,
                   "the engine lent this queue without leave to submit (may_submit false): do it in the engine's own "
                   "command buffers");
 }

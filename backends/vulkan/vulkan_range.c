@@ -34,7 +34,7 @@ static gm_status range_check(gm__vulkan_device *device, uint64_t bytes, uint64_t
   const uint64_t whole = bytes > UINT64_MAX - extra ? UINT64_MAX : bytes + extra;
   const uint64_t left = space > device->sparse.reserved ? space - device->sparse.reserved : 0;
   if (whole > left || whole > device->physical.max_buffer_bytes) {
-    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, op,
+    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, op,
                     "%" PRIu64 " bytes of addresses asked; %" PRIu64
                     " are left (sparseAddressSpaceSize), and one "
                     "range may have %" PRIu64 " (maxBufferSize)",
@@ -52,7 +52,7 @@ static gm_status range_place(gm__vulkan_device *device, gm__vulkan_range *range,
   if (status) return status;
   if (!device->address) base = device->sparse.next + (granule - device->sparse.next % granule) % granule;
   if (base % granule || base > UINT64_MAX - range->buffer_bytes) {
-    return gm__fail(err, GM_ERR_DRIVER, 0, "vkGetBufferDeviceAddress",
+    return gm__fail(err, GM_ERR_DRIVER, "vkGetBufferDeviceAddress",
                     "the driver placed a sparse buffer of %" PRIu64 " bytes at %" PRIu64 ", granularity %" PRIu64,
                     range->buffer_bytes, base, granule);
   }
@@ -78,7 +78,7 @@ static gm_status range_make(gm__vulkan_device *device, uint64_t bytes, uint64_t 
   if (status) return status;
   gm__vulkan_range *range = gm__alloc(device->services, sizeof *range);
   if (!range) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_backend_ops.vmm_reserve", "no host memory for the record");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_backend_ops.vmm_reserve", "no host memory for the record");
   }
   range->buffer_bytes = params.bytes;
   range->bytes = bytes;
@@ -117,7 +117,7 @@ static gm_status range_unmake(gm__vulkan_device *device, uint64_t address, uint6
   gm__vulkan_range *range = *at;
   if (!range) return gm__bad_argument(err, op, "`address` and `bytes` are no reserved range");
   if (range->count && mode == GM_CLOSE_NORMAL) {
-    return gm__fail(err, GM_ERR_BUSY, 0, op, "something is still mapped in the range");
+    return gm__fail(err, GM_ERR_BUSY, op, "something is still mapped in the range");
   }
   for (uint64_t i = 0; i < range->count; i++) gm__vulkan_piece_drop(device, range->mappings[i].piece, mode);
   *at = range->next;

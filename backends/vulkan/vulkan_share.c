@@ -30,7 +30,7 @@ gm_status gm__vulkan_share_export(void *user, const gm_memory *described, gm_sha
   gm__vulkan_device *device = user;
   const gm__vulkan_memory *memory = gm__vulkan_memory_of(described);
   if (kind == GM_SHARE_NONE || memory->share != kind || !memory->counted) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op,
                     "the memory was not allocated to be shared in way %d (gm_memory_params.share)", (int)kind);
   }
   const VkMemoryGetFdInfoKHR info = {.sType = VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR,
@@ -39,7 +39,7 @@ gm_status gm__vulkan_share_export(void *user, const gm_memory *described, gm_sha
   int fd = -1;
   VkResult result = device->syms.vkGetMemoryFdKHR(device->handle, &info, &fd);
   if (result) return gm__vulkan_device_fail(device, result, op, err);
-  if (fd < 0) return gm__fail(err, GM_ERR_DRIVER, 0, op, "vkGetMemoryFdKHR succeeded and gave no descriptor");
+  if (fd < 0) return gm__fail(err, GM_ERR_DRIVER, op, "vkGetMemoryFdKHR succeeded and gave no descriptor");
   share_words words = {.type = memory->type.index, .dedicated = memory->dedicated, .allocated = memory->allocated};
   memcpy(words.driver_uuid, device->physical.driver_uuid, sizeof words.driver_uuid);
   *out = (gm_shared){.struct_size = sizeof *out,
@@ -60,7 +60,7 @@ static gm_status share_check_shape(const gm__vulkan_device *device, const gm_sha
                             sizeof *shared);
   }
   if ((shared->kind != GM_SHARE_FD && shared->kind != GM_SHARE_DMABUF) || !device->shares[shared->kind].can.imports) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, share_op, "%.100s cannot take memory that is shared in way %d",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, share_op, "%.100s cannot take memory that is shared in way %d",
                     device->physical.props.deviceName, (int)shared->kind);
   }
   if (shared->fd < 0) return gm__bad_argument(err, share_op, "`shared`: fd is %d", shared->fd);
@@ -164,12 +164,12 @@ gm_status gm__vulkan_share_import(void *user, const gm_shared *shared, gm_memory
 
 gm_status gm__vulkan_share_export_vmm(void *device, uint64_t handle, uint64_t bytes, gm_shared *out, gm_error *err) {
   (void)device, (void)handle, (void)bytes, (void)out;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_backend_ops.share_export_vmm",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_backend_ops.share_export_vmm",
                   "memory behind sparse buffers is not shared: use memory_alloc with a way to share");
 }
 
 gm_status gm__vulkan_share_import_vmm(void *device, const gm_shared *shared, uint64_t *out_handle, gm_error *err) {
   (void)device, (void)shared, (void)out_handle;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_backend_ops.share_import_vmm",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_backend_ops.share_import_vmm",
                   "memory behind sparse buffers is not shared: use share_import");
 }

@@ -37,7 +37,7 @@ void gm__vulkan_sparse_ask(gm__vulkan_device *device) {
 
 gm_status gm__vulkan_sparse_check(const gm__vulkan_device *device, const char *op, gm_error *err) {
   if (device->sparse.granule) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op,
                   "%.100s has no sparse buffers that can be bound in parts (sparseBinding, sparseResidencyBuffer, a "
                   "queue family that binds), or they were not enabled",
                   device->physical.props.deviceName);
@@ -110,7 +110,7 @@ static gm_status sparse_bind_own(gm__vulkan_device *device, VkBuffer buffer, con
   gm__vulkan_stream stream = {.device = device,
                               .queue = gm__vulkan_queue_get(device, handle, device->physical.sparse_family)};
   if (!stream.queue) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "vkQueueBindSparse", "no host memory for a queue");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "vkQueueBindSparse", "no host memory for a queue");
   }
   status = sparse_submit(&stream, buffer, bind, err);
   gm__vulkan_queue_put(device, stream.queue);
@@ -126,7 +126,7 @@ static gm_status sparse_bind_lent(gm__vulkan_device *device, VkBuffer buffer, co
   if (stream) stream->binds++;
   gm__mutex_unlock(&sparse->mutex);
   if (!stream) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "vkQueueBindSparse",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "vkQueueBindSparse",
                     "no adopted queue of the device both may be submitted to and binds sparse memory");
   }
   gm_status status = sparse_submit(stream, buffer, bind, err);

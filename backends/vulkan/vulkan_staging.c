@@ -59,7 +59,7 @@ static gm_status extra_make(gm__vulkan_device *device, gm__vulkan_extra **out, g
   gm__vulkan_staging *staging = &device->staging;
   gm__vulkan_extra *extra = gm__alloc(device->services, sizeof *extra);
   if (!extra) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_backend_ops.copy", "no host memory for a piece of staging");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_backend_ops.copy", "no host memory for a piece of staging");
   }
   const uint64_t most = staging->slot_bytes, least = STAGING_LEAST / VULKAN_STAGING_SLOTS;
   gm_status status = staging_memory(device, most, most < least ? most : least, &extra->memory, &extra->host, err);

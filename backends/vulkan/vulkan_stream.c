@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 
 static gm_status stream_no_memory(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_backend_ops.stream_create", "no host memory for a stream");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_backend_ops.stream_create", "no host memory for a stream");
 }
 
 static gm_status stream_attach(gm__vulkan_stream *stream, VkQueue handle, uint32_t family, bool may_submit,
@@ -42,7 +42,7 @@ static gm_status stream_make(gm__vulkan_device *device, VkQueue handle, uint32_t
 gm_status gm__vulkan_stream_create(void *user, void **out_stream, gm_stream_kind *out_kind, gm_error *err) {
   gm__vulkan_device *device = user;
   if (device->adopted) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_backend_ops.stream_create",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_backend_ops.stream_create",
                     "gm makes no queue on an engine's device: adopt one of its queues (gm_stream_adopt)");
   }
   VkQueue handle;
@@ -216,7 +216,7 @@ gm_status gm__vulkan_point_record(void *device, void *user, gm_backend_point *ou
 
 /* Without timeline semaphores no queue can wait for another one, nor for the engine's fence. */
 static gm_status stream_cannot_wait(gm_error *err) {
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_backend_ops.point_wait_on",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_backend_ops.point_wait_on",
                   "a queue cannot wait for a fence or for work of another queue without timeline semaphores "
                   "(GM_VULKAN_TIMELINE_SEMAPHORE): wait on the host (gm_point_wait)");
 }

@@ -19,7 +19,7 @@ static gm_status timeline_semaphore(gm__vulkan_device *device, VkSemaphore *out,
 static gm_status timeline_create(gm__vulkan_device *device, gm__vulkan_timeline **out, gm_error *err) {
   gm__vulkan_timeline *timeline = gm__alloc(device->services, sizeof *timeline);
   if (!timeline) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_backend_ops.stream_create", "no host memory for a timeline");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_backend_ops.stream_create", "no host memory for a timeline");
   }
   const gm_status status =
       gm__vulkan_has_timelines(device) ? timeline_semaphore(device, &timeline->handle, err) : GM_OK;

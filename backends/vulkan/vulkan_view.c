@@ -20,7 +20,7 @@ static gm_status view_check(gm__vulkan_device *device, const gm__vulkan_memory *
                             at, alignment);
   }
   if (memory->wrapped || (bytes <= memory->allocated && at <= memory->allocated - bytes)) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, view_op,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, view_op,
                   "the driver wants %" PRIu64 " bytes behind the view, which end past the allocation", bytes);
 }
 
@@ -30,11 +30,11 @@ gm_status gm__vulkan_view_create(void *user, const gm_memory *described, uint64_
   gm__vulkan_device *device = user;
   const gm__vulkan_memory *memory = gm__vulkan_memory_of(described);
   if (memory->dedicated) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, view_op,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, view_op,
                     "a dedicated allocation belongs to one buffer: use that buffer with an offset");
   }
   if (memory->range) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, view_op,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, view_op,
                     "a reserved range has no one VkDeviceMemory behind it: use its buffer with an offset");
   }
   const gm__vulkan_buffer_params params = {

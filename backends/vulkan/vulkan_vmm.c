@@ -19,7 +19,7 @@ static gm_status vmm_type(const gm__vulkan_device *device, uint32_t type, const 
   if (status) return status;
   *out = &device->types[type];
   if (device->sparse.type_bits >> (*out)->index & 1) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "memory of type %u cannot lie behind sparse buffers", type);
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "memory of type %u cannot lie behind sparse buffers", type);
 }
 
 gm_status gm__vulkan_vmm_granularity(void *user, const gm_vmm_props *props, uint64_t *out, gm_error *err) {
@@ -40,12 +40,12 @@ gm_status gm__vulkan_vmm_create(void *user, const gm_vmm_props *props, uint64_t 
   gm_status status = gm__vulkan_sparse_check_bytes(device, bytes, op, err);
   if (!status) status = vmm_type(device, props->type, op, &type, err);
   if (!status && props->shareable) {
-    status = gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "memory behind sparse buffers is not shared: use memory_alloc");
+    status = gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "memory behind sparse buffers is not shared: use memory_alloc");
   }
   if (!status) status = gm__vulkan_device_state(device, err);
   if (status) return status;
   gm__vulkan_piece *piece = gm__alloc(device->services, sizeof *piece);
-  if (!piece) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the record");
+  if (!piece) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for the record");
   status = gm__vulkan_memory_make_bare(device, type, bytes, &piece->memory, err);
   if (status) {
     gm__release(device->services, piece, sizeof *piece);
@@ -98,7 +98,7 @@ static gm_status vmm_room(gm__vulkan_device *device, gm__vulkan_range *range, gm
   const uint64_t capacity = range->capacity ? 2 * range->capacity : 8;
   gm__vulkan_mapping *larger = gm__alloc_array(device->services, (size_t)capacity, sizeof *larger);
   if (!larger) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_backend_ops.vmm_map", "no host memory for the table");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_backend_ops.vmm_map", "no host memory for the table");
   }
   if (range->count) memcpy(larger, range->mappings, range->count * sizeof *larger);
   gm__release(device->services, range->mappings, range->capacity * sizeof *larger);
@@ -140,7 +140,7 @@ static gm_status vmm_map(gm__vulkan_device *device, gm__vulkan_mapping mapping, 
     return gm__bad_argument(err, op, "`address`: mapped already");
   }
   if (vmm_piece_mapped(device, &mapping)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the memory is mapped elsewhere, and has one place at a time");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the memory is mapped elsewhere, and has one place at a time");
   }
   gm_status status = vmm_room(device, range, err);
   if (status) return status;
@@ -230,7 +230,7 @@ static gm_status vmm_unmap(gm__vulkan_device *device, uint64_t address, uint64_t
   gm_status status = vmm_mapped(device, address, bytes, true, &range, &first, &last, err);
   if (status) return status;
   if (vmm_busy(range, first, last)) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "gm_backend_ops.vmm_unmap", "another thread maps or unmaps it");
+    return gm__fail(err, GM_ERR_BUSY, "gm_backend_ops.vmm_unmap", "another thread maps or unmaps it");
   }
   const gm__vulkan_mapping nothing = {.at = address - range->address, .bytes = bytes};
   const uint64_t count = last - first;
@@ -264,7 +264,7 @@ gm_status gm__vulkan_vmm_memory(void *user, uint64_t address, uint64_t bytes, ui
   if (!status) status = vmm_type(device, type, op, &found, err);
   if (status) return status;
   gm__vulkan_memory *memory = gm__alloc(device->services, sizeof *memory);
-  if (!memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the record");
+  if (!memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for the record");
   gm__mutex_lock(&device->sparse.mutex);
   const gm__vulkan_range *range = bytes ? gm__vulkan_range_find(device, address, bytes) : NULL;
   if (range) {

@@ -24,7 +24,7 @@ static gm_status wrap_objects(gm__vulkan_device *device, const gm_vulkan_memory 
                             native->memory_type);
   }
   gm__vulkan_memory *memory = gm__alloc(device->services, sizeof *memory);
-  if (!memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, wrap_op, "no host memory for the record");
+  if (!memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, wrap_op, "no host memory for the record");
   memory->memory = (VkDeviceMemory)native->memory;
   memory->buffer = (VkBuffer)native->buffer;
   memory->bytes = native->bytes;

@@ -74,7 +74,7 @@ static gm_status plan_units(gm__plan_units *u, gm_plan_policy policy, gm__plan_f
   if (status == GM_ERR_OUT_OF_HOST_MEMORY || policy == GM_PLAN_ENGINE) return status;
   if (status != GM_OK) found->peak = GM_PLAN_MAX_BYTES + 1; /* too large, but there may be a smaller one */
   gm_status tried = plan_best(u, found);
-  if (tried != GM_OK) return gm__fail(err, tried, 0, op, "no host memory to plan %" PRIu32 " blocks", u->count);
+  if (tried != GM_OK) return gm__fail(err, tried, op, "no host memory to plan %" PRIu32 " blocks", u->count);
   return found->peak > GM_PLAN_MAX_BYTES ? status : GM_OK;
 }
 
@@ -91,7 +91,7 @@ gm_status gm_plan_make(const gm_services *services, gm_plan_policy policy, const
   if (status != GM_OK) return status;
   found.offsets = gm__alloc_array(services, u.count, sizeof *found.offsets);
   if (!found.offsets) {
-    status = gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for %" PRIu32 " offsets", u.count);
+    status = gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for %" PRIu32 " offsets", u.count);
   } else {
     status = plan_units(&u, policy, &found, err);
   }

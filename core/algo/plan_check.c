@@ -83,11 +83,11 @@ static gm_status sweep_begin(sweep *s, uint64_t i, gm_error *err) {
   gm__pair_set_around(&s->live, offset, 0, &before, &after);
   bool low = before.value != UINT64_MAX && s->tops[before.value] > offset;
   if (low || after.key < s->tops[i]) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "tensors %" PRIu64 " and %" PRIu64 " overlap at operation %" PRIu64,
+    return gm__fail(err, GM_ERR_FORMAT, op, "tensors %" PRIu64 " and %" PRIu64 " overlap at operation %" PRIu64,
                     low ? before.value : after.value, i, s->tensors[i].first_op);
   }
   if (gm__pair_set_put(&s->live, offset, i)) return GM_OK;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to check a plan");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory to check a plan");
 }
 
 static void sweep_end(sweep *s, uint64_t i) {
@@ -119,11 +119,11 @@ static gm_status sweep_ranges(sweep *s, uint64_t *out_peak, gm_error *err) {
     const gm_plan_tensor *tensor = &s->tensors[i];
     if (!tensor->bytes) continue;
     if (tensor->align && s->offsets[i] & (tensor->align - 1)) {
-      return gm__fail(err, GM_ERR_FORMAT, 0, op, "tensor %" PRIu64 " at %" PRIu64 " is not aligned to %" PRIu64, i,
+      return gm__fail(err, GM_ERR_FORMAT, op, "tensor %" PRIu64 " at %" PRIu64 " is not aligned to %" PRIu64, i,
                       s->offsets[i], tensor->align);
     }
     if (s->offsets[i] > GM_PLAN_MAX_BYTES - tensor->bytes) {
-      return gm__fail(err, GM_ERR_FORMAT, 0, op, "tensor %" PRIu64 " at %" PRIu64 " ends above 2^63", i, s->offsets[i]);
+      return gm__fail(err, GM_ERR_FORMAT, op, "tensor %" PRIu64 " at %" PRIu64 " ends above 2^63", i, s->offsets[i]);
     }
     s->tops[i] = s->offsets[i] + tensor->bytes;
     *out_peak = gm__max(*out_peak, s->tops[i]);
@@ -138,7 +138,7 @@ static gm_status sweep_start(sweep *s, const char *op, const gm_services *servic
   if (status != GM_OK) return status;
   if (!sweep_open(s, services)) {
     sweep_close(s, services);
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for %" PRIu64 " tensors", s->count);
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for %" PRIu64 " tensors", s->count);
   }
   sweep_sort(s);
   sweep_resolve(s);

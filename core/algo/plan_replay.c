@@ -25,7 +25,7 @@ gm_status gm_plan_replay_open(const gm_services *services, uint64_t align, gm_pl
   }
   if (!services) services = gm__default_services();
   gm_plan_replay *replay = gm__alloc(services, sizeof *replay);
-  if (!replay) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a plan");
+  if (!replay) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a plan");
   replay->services = *services;
   replay->by_offset.services = replay->by_size.services = &replay->services;
   replay->align = align;
@@ -117,7 +117,7 @@ gm_status gm_plan_replay_free(gm_plan_replay *replay, uint64_t offset, uint64_t 
     return gm__bad_argument(err, op, "%" PRIu64 " bytes at %" PRIu64 " are not taken", bytes, offset);
   }
   if (!replay_reserve(replay)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a gap of a plan");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a gap of a plan");
   }
   replay_join(replay, offset, offset + padded, before, after);
   return GM_OK;

@@ -146,7 +146,7 @@ gm_status gm__plan_units_open(const char *op, const gm_services *services, const
   *out = (gm__plan_units){.services = services, .tensors = tensors, .tensor_count = count, .align = 1};
   if (!units_allocate(out)) {
     gm__plan_units_close(out);
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to plan %" PRIu64 " tensors", count);
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory to plan %" PRIu64 " tensors", count);
   }
   units_take_over(out);
   units_number(out);

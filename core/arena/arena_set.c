@@ -198,7 +198,7 @@ gm__arena *gm__arena_beside(gm__arena_set *set, const gm__memory_kind *kind) {
 }
 
 gm_status gm__arena_missing(const gm__arena_set *set, gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "%s",
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_alloc", "%s",
                   arena_table_is_full(set) ? "the pool has as many threads and kinds of memory (usage, must_be, flags, "
                                              "require, prefer, memory_types) as it can have, and none of them serves"
                                            : "no host memory for an arena of the pool");

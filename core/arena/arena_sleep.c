@@ -90,7 +90,7 @@ gm_status gm__arenas_close_pages(gm__arena_set *set, gm_error *err) {
   const sleep_found found = sleep_look_all(set);
   if (!found.mapped && !found.taken) return GM_OK;
   gm__arenas_open_pages(set);
-  return gm__fail(err, GM_ERR_BUSY, 0, sleep_op, "%s of pool \"%s\"",
+  return gm__fail(err, GM_ERR_BUSY, sleep_op, "%s of pool \"%s\"",
                   found.mapped ? "gm_block_map has mapped a block" : "another thread is about to get a block",
                   set->provider->name);
 }
@@ -169,7 +169,7 @@ static gm_status sleep_map_save(const gm__arena *arena, const sleep_map *map, gm
 }
 
 static gm_status sleep_no_list(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, sleep_op, "no host memory for a list of pages");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, sleep_op, "no host memory for a list of pages");
 }
 
 /* Has the host the room for all that is kept? It grants memory long before it has it. */
@@ -183,7 +183,7 @@ static gm_status sleep_check_host(const gm__arena_set *set, const gm__sleep_para
     sleep_map_close(walk.arena, &map);
   }
   if (bytes <= params->host_bytes) return GM_OK;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, sleep_op,
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, sleep_op,
                   "the host has %" PRIu64 " bytes free for the %" PRIu64 " that pool \"%s\" holds", params->host_bytes,
                   bytes, set->provider->name);
 }

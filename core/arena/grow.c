@@ -7,7 +7,7 @@
 #include "core/base/saturate.h"
 
 static gm_status growth_no_host_memory(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for a segment of the pool");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_alloc", "no host memory for a segment of the pool");
 }
 
 /* The provider is asked for memory for all requests of the arena's kind, not for this one alone. */
@@ -32,7 +32,7 @@ static gm_status growth_carve(gm__arena *arena, const gm__want *want, gm__segmen
                               gm_error *err) {
   const uint32_t free_chunk = gm__arena_chunk(arena, segment->edge)->right;
   if (!gm__free_chunk_fits(arena, want, free_chunk)) {
-    return gm__fail(err, GM_ERR_DRIVER, 0, "gm_alloc", "the driver gave memory that is not aligned as asked");
+    return gm__fail(err, GM_ERR_DRIVER, "gm_alloc", "the driver gave memory that is not aligned as asked");
   }
   *out = gm__free_chunk_carve(arena, want, free_chunk);
   gm__lookup_insert(&arena->lookup, &arena->chunks, *out);

@@ -111,11 +111,11 @@ static gm_status map_grow_open_range(gm__arena *arena, gm__area area, gm_error *
   }
   if (range) gm__va_range_close(set->provider, range, &memory, GM_CLOSE_NORMAL);
   gm__release(services, segment, sizeof *segment);
-  return gm__fail(err, status, 0, "gm_alloc", "no host memory, or no addresses, for a range of the pool");
+  return gm__fail(err, status, "gm_alloc", "no host memory, or no addresses, for a range of the pool");
 }
 
 static gm_status map_grow_no_table(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the pool's table");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_alloc", "no host memory for the pool's table");
 }
 
 /* Finds a page run for the request, AWAY. 0: there is none, or no host memory (*status). */
@@ -168,8 +168,7 @@ static gm_status map_grow_locked(gm__arena *arena, const gm__want *want, uint32_
     if (status == GM_OK) number = map_grow_open_run(arena, want, area, &run, &status, err);
   }
   if (status != GM_OK) return status;
-  if (!number)
-    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "gm_alloc", "no range of addresses has room for it");
+  if (!number) return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, "gm_alloc", "no range of addresses has room for it");
   status = map_grow_fill(arena, &run, err);
   *out = map_grow_close_run(arena, want, run.segment, number);
   if (*out) return GM_OK;

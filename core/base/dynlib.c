@@ -68,7 +68,7 @@ static gm_status dynlib_absent(const gm__dynlib_spec *spec, const dynlib_plan *p
   for (size_t i = 0; plan->names[i]; i++) dynlib_append(tried, sizeof tried, "%s%s", i ? ", " : "", plan->names[i]);
   if (plan->given) dynlib_append(tried, sizeof tried, " alone, as it was named");
   const char *first = plan->names[0] ? plan->names[0] : spec->backend;
-  return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "dlopen", "%s %s%s (tried %s)%s%s", first,
+  return gm__fail(err, GM_ERR_UNAVAILABLE, "dlopen", "%s %s%s (tried %s)%s%s", first,
                   why[0] ? "could not be loaded: " : "not found", why, tried, spec->advice ? "; " : "",
                   spec->advice ? spec->advice : "");
 }
@@ -99,7 +99,7 @@ gm_status gm__dynlib_open(const gm_services *services, const gm__dynlib_spec *sp
   gm__dynlib *lib = dynlib_make(services, spec->backend, name, handle);
   if (!lib) {
     gm__library_close(handle);
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "dlopen", "no host memory for the record of %s", name);
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "dlopen", "no host memory for the record of %s", name);
   }
   *out = lib;
   return GM_OK;
@@ -142,8 +142,8 @@ gm_status gm__symbols_resolve(const gm__symbol_source *source, const gm__symbol 
   }
   if (!missing) return GM_OK;
   for (size_t i = 0; i < count; i++) dynlib_store(table, symbols[i].offset, NULL);
-  return gm__fail(err, GM_ERR_UNAVAILABLE, 0, missing,
-                  "%s has no %s: the driver is too old or not what it claims to be", source->from, missing);
+  return gm__fail(err, GM_ERR_UNAVAILABLE, missing, "%s has no %s: the driver is too old or not what it claims to be",
+                  source->from, missing);
 }
 
 gm_status gm__dynlib_resolve(const gm__dynlib *lib, const gm__symbol *symbols, size_t count, void *table,

@@ -25,17 +25,32 @@ const char *gm_status_text(gm_status status) {
   return "not a gm_status";
 }
 
-/* The brackets keep the analysers' macro of the same name out of the definition. */
-gm_status(gm__fail)(gm_error *err, gm_status status, int32_t native_code, const char *op, const char *format, ...) {
-  if (!err) return status;
+static void error_fill(gm_error *err, gm_status status, int32_t native_code, const char *op, const char *format,
+                       va_list args) {
   err->status = status;
   err->native_code = native_code;
   snprintf(err->op, sizeof err->op, "%s", op);
+  vsnprintf(err->message, sizeof err->message, format, args);
+  gm__text_clean(err->message);
+}
+
+/* The brackets keep the analysers' macros of the same names out of the definitions. */
+gm_status(gm__fail)(gm_error *err, gm_status status, const char *op, const char *format, ...) {
+  if (!err) return status;
   va_list args;
   va_start(args, format);
-  vsnprintf(err->message, sizeof err->message, format, args);
+  error_fill(err, status, 0, op, format, args);
   va_end(args);
-  gm__text_clean(err->message);
+  return status;
+}
+
+gm_status(gm__fail_native)(gm_error *err, gm_status status, int32_t native_code, const char *op, const char *format,
+                           ...) {
+  if (!err) return status;
+  va_list args;
+  va_start(args, format);
+  error_fill(err, status, native_code, op, format, args);
+  va_end(args);
   return status;
 }
 

@@ -9,15 +9,21 @@
 
 /* Fill `err`, unless it is NULL, and return `status`. So a failure is one line:
  *
- *   return gm__fail(err, GM_ERR_IO, errno, "open", "%s: %s", path, strerror(errno));
+ *   return gm__fail(err, GM_ERR_IO, "read", "%s: ends before its table", path);
  *
  * Text that does not fit is cut; control characters in it (it may quote a file) become '?'. */
-GM__INNER gm_status gm__fail(gm_error *err, gm_status status, int32_t native_code, const char *op, const char *format,
-                             ...) GM_PRINTF(5, 6);
+GM__INNER gm_status gm__fail(gm_error *err, gm_status status, const char *op, const char *format, ...) GM_PRINTF(4, 5);
 
-/* Static analysis reads one file at a time and must know that the function returns `status`, not GM_OK. */
+/* The same, with the code of the driver or the system that refused:
+ *
+ *   return gm__fail_native(err, GM_ERR_IO, errno, "open", "%s: %s", path, strerror(errno)); */
+GM__INNER gm_status gm__fail_native(gm_error *err, gm_status status, int32_t native_code, const char *op,
+                                    const char *format, ...) GM_PRINTF(5, 6);
+
+/* Static analysis reads one file at a time and must know that both return `status`, not GM_OK. */
 #ifdef __clang_analyzer__
 #define gm__fail(err, status, ...) ((void)gm__fail((err), (status), __VA_ARGS__), (status))
+#define gm__fail_native(err, status, ...) ((void)gm__fail_native((err), (status), __VA_ARGS__), (status))
 #endif
 
 /* The caller must look at the status: its next step is only right after GM_OK. */
@@ -36,6 +42,6 @@ static inline void gm__error_none(gm_error *err) {
 }
 
 /* gm__fail for a wrong argument: "gm_pool_create: `align` must be a power of two, is 3". */
-#define gm__bad_argument(err, op, ...) gm__fail((err), GM_ERR_INVALID_ARGUMENT, 0, (op), __VA_ARGS__)
+#define gm__bad_argument(err, op, ...) gm__fail((err), GM_ERR_INVALID_ARGUMENT, (op), __VA_ARGS__)
 
 #endif

@@ -17,6 +17,6 @@ void gm__optional_load(gm__optional *library) {
 const void *gm__optional_open(gm__optional *library, gm_error *err) {
   gm__once_run(&library->once, library->load);
   if (!library->why.status) return library->table;
-  gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, library->why.op, "%s", library->why.message);
+  gm__fail(err, GM_ERR_NOT_SUPPORTED, library->why.op, "%s", library->why.message);
   return NULL;
 }

@@ -27,7 +27,7 @@ static gm_status sized_take(void *to, size_t bytes, const unsigned char *at, uin
   const uint32_t ours = (uint32_t)bytes;
   for (size_t i = bytes; i < theirs; i++) {
     if (!at[i]) continue;
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op,
                     "`%s` has a member behind byte %zu set, which gm %s does not know: it is of a newer header", name,
                     bytes, gm_version_string());
   }

@@ -18,7 +18,7 @@ bool gm__text_same(const char *a, const char *b) {
 }
 
 static gm_status text_refuse(const char *what, const char *text, const char *why, gm_error *err) {
-  return gm__fail(err, GM_ERR_INVALID_ARGUMENT, 0, "parse", "%s: `%.100s` %s", what, text, why);
+  return gm__fail(err, GM_ERR_INVALID_ARGUMENT, "parse", "%s: `%.100s` %s", what, text, why);
 }
 
 /* The shift of a unit: K, M, G, T, each also followed by B, i or iB; B alone; and no unit. -1: an unknown unit. */
@@ -124,7 +124,7 @@ gm_status gm__text_u64_list(const char *what, const char *text, uint64_t *out, s
     size_t length = strcspn(at, ",");
     const char *why = text_scan_u64(at, length, &out[found]);
     if (why)
-      return gm__fail(err, GM_ERR_INVALID_ARGUMENT, 0, "parse", "%s: item %zu, `%.*s`, %s", what, found + 1,
+      return gm__fail(err, GM_ERR_INVALID_ARGUMENT, "parse", "%s: item %zu, `%.*s`, %s", what, found + 1,
                       length < 100 ? (int)length : 100, at, why);
     found++;
     at += length;

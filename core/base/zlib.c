@@ -25,7 +25,7 @@ const gm__zlib *gm__zlib_open(gm_error *err) { return gm__optional_open(&zlib_li
 #include "core/base/error.h"
 
 const gm__zlib *gm__zlib_open(gm_error *err) {
-  gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "zlib", "this build of gm has no zlib (GM_WITH_ZLIB)");
+  gm__fail(err, GM_ERR_NOT_SUPPORTED, "zlib", "this build of gm has no zlib (GM_WITH_ZLIB)");
   return NULL;
 }
 

@@ -24,7 +24,7 @@ static gm_status access_none(const gm_pool *pool, const char *op, gm_error *err)
 static gm_status access_several(gm_pool *pool, const gm_block *block, const char *op, gm_error *err) {
   gm_block_span span;
   if (!gm__spans_part(pool, block, 0, &span)) return access_none(pool, op, err);
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op,
                   "`block` lies in several memories, and this is for one: gm_block_spans names them");
 }
 

@@ -79,7 +79,7 @@ static gm_status copy_record(gm__span_copy *to, gm__span_copy *from, uintptr_t n
     if (!status) status = gm__span_copy_pass(from, bytes, err);
   }
   if (status != GM_ERR_NOT_SUPPORTED) return gm__error_of(to->op, status, err);
-  return gm__fail(err, status, 0, to->op,
+  return gm__fail(err, status, to->op,
                   "backend %s writes into no command buffer of the engine: let gm_block_copy submit to an adopted "
                   "stream, which may be one that is being captured",
                   device->info.backend);

@@ -42,8 +42,7 @@ gm_status gm_block_host(gm_pool *pool, const gm_block *block, void **out, gm_err
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
   const gm_memory_type *type = gm__host_access_type(&access);
   const bool stays = access.memory.host || (type && type->flags & GM_MEMORY_PERSISTENT_MAP);
-  if (!stays)
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "no mapping of this memory may stay: ask for GM_MAPPED");
+  if (!stays) return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "no mapping of this memory may stay: ask for GM_MAPPED");
   status = gm__device_map_for_life(access.device, &access.memory, access.offset, access.bytes, out, err);
   return gm__error_of(op, status, err);
 }

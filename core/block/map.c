@@ -42,7 +42,7 @@ static gm_status map_enter(gm_pool *pool, const gm_block *block, gm__mapping *ma
     live.cold->mappings = mapping;
   }
   gm__live_close(&live);
-  return has ? GM_OK : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_block_map", "no host memory for the record");
+  return has ? GM_OK : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_block_map", "no host memory for the record");
 }
 
 /* The block is live: a record in its list keeps it. */
@@ -79,7 +79,7 @@ static gm__mapping *map_take(gm_pool *pool, const gm_block *block, const void *p
 static gm_status map_make(gm_pool *pool, const gm_block *block, const gm__access *access, uint32_t mode,
                           gm__mapping **out, gm_error *err) {
   gm__mapping *mapping = gm__alloc(map_services(pool), sizeof *mapping);
-  if (!mapping) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_block_map", "no host memory for the record");
+  if (!mapping) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_block_map", "no host memory for the record");
   mapping->offset = access->offset;
   mapping->bytes = access->bytes;
   mapping->mode = mode;

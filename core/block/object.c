@@ -26,7 +26,7 @@ static gm_status object_open(gm_pool *pool, const gm_block *block, gm__live *out
   }
   if (out->allocation->is_range) {
     gm__live_close(out);
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, object_op,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, object_op,
                     "the pool maps pages, and they have no object of their own: ask for GM_DEDICATED, or make the pool "
                     "with no_vmm");
   }
@@ -68,7 +68,7 @@ static gm_status object_keep(gm_pool *pool, const gm_block *block, const gm__acc
   object_close(pool, &live);
   if (added) *out_spare = 0;
   if (added || found) return GM_OK;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, object_op, "no host memory for the object's record");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, object_op, "no host memory for the object's record");
 }
 
 static gm_status object_check_align(const gm__access *access, gm_error *err) {

@@ -35,7 +35,7 @@ static gm_status share_check_kind(const gm_device *device, gm_share_kind kind, c
     if (!(kinds >> each & 1)) continue;
     length += snprintf(has + length, sizeof has - (size_t)length, " %s", share_kind_name((gm_share_kind)each));
   }
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "%s (%s) shares no memory by %s; it has:%s", device->info.name,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "%s (%s) shares no memory by %s; it has:%s", device->info.name,
                   device->info.backend, share_kind_name(kind), has[0] ? has : " none");
 }
 
@@ -78,7 +78,7 @@ static gm_status share_check_answer(const gm_pool *pool, const gm_memory *memory
   const bool fits = given->kind == pool->heap.provider.share && given->bytes >= memory->bytes;
   if (fits && gm__share_check_words(given, "share_export", &why) == GM_OK) return GM_OK;
   const gm_status status =
-      gm__fail(err, GM_ERR_DRIVER, 0, "share_export", "backend %s answered success with %s: %s",
+      gm__fail(err, GM_ERR_DRIVER, "share_export", "backend %s answered success with %s: %s",
                pool->device->info.backend, share_kind_name(given->kind), fits ? why.message : "not what was asked for");
   gm_shared_close(given);
   return status;
@@ -103,7 +103,7 @@ static gm_status share_check_block(const gm_pool *pool, const gm_memory *memory,
   if (memory->wrapped) return gm__bad_argument(err, op, "`block` is wrapped or imported: its owner can export it");
   if (memory->type < device->type_count && device->types[memory->type].share_kinds >> pool->heap.provider.share & 1)
     return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`block` is memory beside the device, which is not shared");
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "`block` is memory beside the device, which is not shared");
 }
 
 gm_status gm_block_export(gm_pool *pool, const gm_block *block, gm_shared *out, gm_error *err) {

@@ -39,11 +39,11 @@ static gm_status share_check_letter(share_letter *letter, int fd, gm_error *err)
   gm_error why;
   const bool whole = letter->shared.struct_size == sizeof letter->shared && letter->shared.fd == -1;
   if (memcmp(letter->mark, share_mark, sizeof letter->mark) != 0 || !whole) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "what came is no gm_shared");
+    return gm__fail(err, GM_ERR_FORMAT, op, "what came is no gm_shared");
   }
   letter->shared.fd = fd;
   if (gm__share_check_words(&letter->shared, op, &why) == GM_OK) return GM_OK;
-  return gm__fail(err, GM_ERR_FORMAT, 0, op, "what came is no gm_shared: %s", why.message);
+  return gm__fail(err, GM_ERR_FORMAT, op, "what came is no gm_shared: %s", why.message);
 }
 
 gm_status gm_shared_receive(int socket, gm_shared *out, gm_error *err) {

@@ -214,7 +214,7 @@ gm_status gm_free_batch(gm_pool *pool, const gm_part *parts, size_t count, gm_st
   for (size_t i = 0; i < count; i++) {
     if (i > 0 && batch_same_group(&parts[i], &parts[i - 1])) continue;
     gm_status freed = gm_free(pool, &parts[i].block, stream);
-    if (freed && !status) status = gm__fail(err, freed, 0, op, "part %zu: %s", i, gm_status_text(freed));
+    if (freed && !status) status = gm__fail(err, freed, op, "part %zu: %s", i, gm_status_text(freed));
   }
   return status;
 }

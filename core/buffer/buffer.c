@@ -101,7 +101,7 @@ gm_status gm_buffer_create(gm_pool *pool, const gm_buffer_params *params, gm_buf
   if (status) return status;
   gm_context *ctx = pool->ctx;
   gm_buffer *buffer = gm__object_new(ctx, GM__KIND_BUFFER, sizeof *buffer);
-  if (!buffer) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_buffer_create", "no host memory for a buffer");
+  if (!buffer) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_buffer_create", "no host memory for a buffer");
   buffer->pool = pool;
   buffer->references = 1;
   buffer->id = gm__context_next_id(ctx);
@@ -179,7 +179,7 @@ gm_status gm_buffer_block(const gm_buffer *buffer, gm_block *out, gm_error *err)
     return gm__bad_argument(err, op, "gm may move the buffer, and it is not locked: gm_buffer_lock first");
   }
   if (gm__buffer_show((gm_buffer *)buffer, out)) return GM_OK; /* what is noted there is not the caller's */
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the buffer lives in plain host memory");
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the buffer lives in plain host memory");
 }
 
 gm_status gm_buffer_object(const gm_buffer *buffer, gm_native_memory *out, gm_error *err) {
@@ -211,7 +211,7 @@ gm_status gm__buffer_copy(gm_buffer *buffer, uint64_t offset, uint64_t bytes, co
   if (buffer->at.host) {
     gm__host_move(what, (unsigned char *)buffer->at.host + offset, bytes);
   } else if (buffer->at.location == GM_LOCATION_HOST) {
-    status = gm__fail(err, GM_ERR_BUSY, 0, op, "the buffer sleeps without its contents: gm_pool_wake first");
+    status = gm__fail(err, GM_ERR_BUSY, op, "the buffer sleeps without its contents: gm_pool_wake first");
   } else {
     status = gm__span_copy_open(buffer->pool, &buffer->at.block, offset, bytes, op, &copy, err);
     if (!status) status = gm__span_copy_run(&copy, what, stream, NULL, err);

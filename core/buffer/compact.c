@@ -149,7 +149,7 @@ static gm_status compact_part(compact_run *run, gm_error *err) {
   gm_status status = GM_OK;
   run->plan = (gm__plan){.services = gm__context_services(run->pool->ctx)};
   if (!gm__compact_survey_read(&survey) || !gm__plan_make(&run->plan, goal)) {
-    status = gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, compact_op, "no host memory for a plan");
+    status = gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, compact_op, "no host memory for a plan");
   }
   run->report->stayed += survey.stayed;
   if (!status) status = compact_carry_out(run, err);
@@ -199,7 +199,7 @@ gm_status gm__compact(gm_pool *pool, const gm_compact_params *params, const gm__
                       gm_compact_report *report, gm_error *err) {
   const gm_services *services = gm__context_services(pool->ctx);
   compact_run *run = gm__alloc(services, sizeof *run);
-  if (!run) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, compact_op, "no host memory for a compaction");
+  if (!run) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, compact_op, "no host memory for a compaction");
   gm_status status = GM_ERR_BUSY;
   *report = (gm_compact_report){.struct_size = sizeof *report};
   run->pool = pool;
@@ -211,7 +211,7 @@ gm_status gm__compact(gm_pool *pool, const gm_compact_params *params, const gm__
     status = compact_run_all(run, err);
     compact_end(pool);
   } else {
-    gm__fail(err, GM_ERR_BUSY, 0, compact_op, "another thread compacts pool \"%s\"", pool->heap.provider.name);
+    gm__fail(err, GM_ERR_BUSY, compact_op, "another thread compacts pool \"%s\"", pool->heap.provider.name);
   }
   gm__release(services, run, sizeof *run);
   return status;

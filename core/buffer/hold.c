@@ -62,7 +62,7 @@ gm_status gm__buffer_queues_begin(gm_pool *pool, gm_error *err) {
   }
   gm__mutex_unlock(&list->lock);
   if (queues) return GM_OK;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_buffer_create", "no host memory to follow buffers that move");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_buffer_create", "no host memory to follow buffers that move");
 }
 
 bool gm__buffer_may_return(const gm_buffer *buffer) {
@@ -213,7 +213,7 @@ gm_status gm__buffer_seize(gm_buffer *buffer, gm_stream *stream, const char *op,
   const bool held = buffer->locks > 0;
   buffer->moving = !held;
   gm__mutex_unlock(&list->lock);
-  if (held) return gm__fail(err, GM_ERR_BUSY, 0, op, "the buffer is locked, or a call on another thread uses it");
+  if (held) return gm__fail(err, GM_ERR_BUSY, op, "the buffer is locked, or a call on another thread uses it");
   const gm_status status = gm__buffer_follow(buffer, stream, err);
   if (status) gm__buffer_settle(buffer);
   return status;

@@ -28,7 +28,7 @@ static bool lock_take(gm_buffer *buffer, gm_block *out) {
 gm_status gm_buffer_lock(gm_buffer *buffer, gm_block *out, gm_error *err) {
   const gm_status status = gm__buffer_check(buffer, "gm_buffer_lock", err);
   if (status || lock_take(buffer, out)) return status;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_buffer_lock",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_buffer_lock",
                   "the buffer lives in plain host memory: lock it without a block, and ask gm_buffer_host");
 }
 
@@ -59,7 +59,7 @@ static gm_status lock_show(gm_buffer *buffer, const char *op, void **out, gm_err
   *out = buffer->at.host;
   if (*out) return GM_OK;
   if (buffer->at.location != GM_LOCATION_HOST) return lock_map(buffer, op, out, err);
-  return gm__fail(err, GM_ERR_BUSY, 0, op, "the buffer sleeps without its contents: gm_pool_wake first");
+  return gm__fail(err, GM_ERR_BUSY, op, "the buffer sleeps without its contents: gm_pool_wake first");
 }
 
 /* Makes this thread the one that is `waiting`. False: nobody has locked the buffer. */
@@ -152,7 +152,7 @@ static gm_status lock_note(gm_buffer *buffer, const gm_point *point, const char 
   if (!buffer->callers) return gm__bad_argument(err, op, "`buffer` is not locked");
   if (!point) return GM_OK;
   gm_point *use = lock_use_of(buffer, point->stream);
-  if (!use) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to note the stream");
+  if (!use) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory to note the stream");
   gm_point_release(buffer->pool->device, use);
   *use = *point;
   return GM_OK;

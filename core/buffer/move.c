@@ -18,7 +18,7 @@ gm_status gm__buffer_move_in(gm_buffer *buffer, gm__place *to, gm_stream *stream
   gm_status status = gm__place_copy(buffer, to, stream, op, err);
   if (!status) {
     status = gm__place_leave(buffer, &buffer->at, stream);
-    if (status) gm__fail(err, status, 0, op, "the pool keeps the buffer's block: it is mapped, or its stream captured");
+    if (status) gm__fail(err, status, op, "the pool keeps the buffer's block: it is mapped, or its stream captured");
   }
   if (status) {
     gm__place_undo(buffer, to, stream);

@@ -50,7 +50,7 @@ static gm_status place_take_host(const gm_buffer *buffer, const char *op, gm__pl
   if (buffer->bytes <= gm__place_host_bytes(ctx))
     out->host = gm__alloc(gm__context_services(ctx), (size_t)buffer->bytes);
   if (!out->host) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "the host has no %" PRIu64 " bytes for the buffer",
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "the host has no %" PRIu64 " bytes for the buffer",
                     buffer->bytes);
   }
   const gm_track_entry entry = {.bytes = buffer->bytes,
@@ -89,7 +89,7 @@ static gm_status place_take_pinned(const gm_buffer *buffer, gm_stream *stream, c
     if (out->location == GM_LOCATION_PINNED) return GM_OK;
     gm__place_undo(buffer, out, stream);
   }
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the device has no pinned memory for %" PRIu64 " bytes",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the device has no pinned memory for %" PRIu64 " bytes",
                   buffer->bytes);
 }
 

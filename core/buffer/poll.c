@@ -35,7 +35,7 @@ static gm_status poll_check(const gm_pool *pool, bool on, const gm_stream *strea
     return gm__bad_argument(err, op, "`params->stream` must be NULL: the stream may close before a poll");
   }
   if (!on || gm__provider_lends(&pool->heap.provider)) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "pool \"%s\" has an upstream, or keeps its memory for itself",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "pool \"%s\" has an upstream, or keeps its memory for itself",
                   pool->heap.provider.name);
 }
 

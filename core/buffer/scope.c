@@ -83,7 +83,7 @@ static gm_status scope_claim(gm_scope *scope, size_t count, const char *op, gm_e
   const bool room = scope_reserve(scope, count);
   if (room) scope->claimed += count;
   scope_unlock(scope);
-  return room ? GM_OK : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the scope's list");
+  return room ? GM_OK : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for the scope's list");
 }
 
 static void scope_unclaim(gm_scope *scope, size_t count) {
@@ -158,7 +158,7 @@ static void scope_release_buffer(const scope_item *item, gm_stream *stream) {
 static gm_status scope_end_inner(gm_scope *inner, gm_stream *stream, gm_error *err) {
   const gm_status status = scope_drain(inner, stream, err);
   if (inner->count) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "gm_scope_clear", "%zu objects of an inner scope stay", inner->count);
+    return gm__fail(err, GM_ERR_BUSY, "gm_scope_clear", "%zu objects of an inner scope stay", inner->count);
   }
   scope_finish(inner);
   return status;
@@ -172,7 +172,7 @@ static gm_status scope_release(const scope_item *item, gm_stream *stream, gm_err
     case SCOPE_OBJECT: status = item->is.object.release(item->is.object.pointer, stream); break;
     case SCOPE_INNER: return scope_end_inner(item->is.inner, stream, err);
   }
-  return status ? gm__fail(err, status, 0, "gm_scope_clear", "%s: %s", scope_names[item->kind], gm_status_text(status))
+  return status ? gm__fail(err, status, "gm_scope_clear", "%s: %s", scope_names[item->kind], gm_status_text(status))
                 : GM_OK;
 }
 
@@ -214,7 +214,7 @@ static gm_status scope_new(gm_pool *pool, const char *op, gm_scope **out, gm_err
   if (status) return status;
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
   gm_scope *scope = gm__object_new(pool->ctx, GM__KIND_SCOPE, sizeof *scope);
-  if (!scope) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a scope");
+  if (!scope) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a scope");
   scope->pool = pool;
   gm__mutex_init(&scope->lock, GM__RANK_SCOPE);
   atomic_fetch_add(&pool->guests, 1);

@@ -48,7 +48,7 @@ static gm_status wake_all(gm_pool *pool, gm_stream *stream, gm_error *err) {
 }
 
 static gm_status sleep_busy(const gm_pool *pool, const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_BUSY, 0, op, "somebody has locked a buffer of pool \"%s\"", pool->heap.provider.name);
+  return gm__fail(err, GM_ERR_BUSY, op, "somebody has locked a buffer of pool \"%s\"", pool->heap.provider.name);
 }
 
 /* Looks before any contents are dropped. */
@@ -124,7 +124,7 @@ gm_status gm_pool_sleep_whole(gm_pool *pool, bool keep_contents, gm_stream *stre
   gm_status status = sleep_check(pool, stream, op, err);
   if (status) return status;
   if (pool->guard && gm__guard_writes(pool->guard)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "pool \"%s\" has red zones or patterns in its memory",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "pool \"%s\" has red zones or patterns in its memory",
                     pool->heap.provider.name);
   }
   status = gm__heap_sleep_begin(&pool->heap, stream, &sleep, err);

@@ -325,7 +325,7 @@ static cache_entry *cache_find(const gm_cache *cache, const void *key, size_t ke
 }
 
 static gm_status cache_none(const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "the cache has no object of that key");
+  return gm__fail(err, GM_ERR_NOT_FOUND, op, "the cache has no object of that key");
 }
 
 /* REQUIRES: the lock. Links a prepared entry, and lets go what it pushes out. */
@@ -369,7 +369,7 @@ gm_status gm_cache_put(gm_cache *cache, const void *key, size_t key_bytes, void 
   gm_status status = cache_key_check(cache, key, key_bytes, op, err);
   if (status) return status;
   cache_entry *entry = gm__alloc(cache_services(cache), sizeof *entry + key_bytes);
-  if (!entry) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for an entry");
+  if (!entry) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for an entry");
   entry->head.key = memcpy(entry->key, key, key_bytes);
   entry->head.key_bytes = key_bytes;
   entry->cache = cache;
@@ -385,9 +385,9 @@ gm_status gm_cache_put(gm_cache *cache, const void *key, size_t key_bytes, void 
   else if (out_lease)
     *out_lease = entry;
   cache_release(cache, &gone, false);
-  if (status == GM_ERR_OUT_OF_HOST_MEMORY) return gm__fail(err, status, 0, op, "no host memory for a key");
+  if (status == GM_ERR_OUT_OF_HOST_MEMORY) return gm__fail(err, status, op, "no host memory for a key");
   if (!status) return GM_OK;
-  return gm__fail(err, status, 0, op,
+  return gm__fail(err, status, op,
                   "%" PRIu64 " bytes do not fit: %" PRIu64 " of %" PRIu64 " entries and %" PRIu64 " of %" PRIu64
                   " bytes are leased or kept",
                   bytes, held, cache->max_entries, held_bytes, cache->max_bytes);

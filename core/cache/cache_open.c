@@ -28,7 +28,7 @@ gm_status gm_cache_create(gm_context *ctx, const gm_cache_params *params, gm_cac
   if (!status) status = gm__give_way_check(ctx, asked.pool, op, err);
   if (status) return status;
   gm_cache *cache = gm__object_new(ctx, GM__KIND_CACHE, sizeof *cache);
-  if (!cache) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a cache");
+  if (!cache) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a cache");
   cache->ctx = ctx;
   cache->generation_at = gm__process_generation_at();
   cache->generation = ctx->generation;
@@ -62,7 +62,7 @@ gm_status gm_cache_destroy(gm_cache *cache, gm_error *err) {
   if (!forked) gm__mutex_lock(&cache->lock);
   const uint64_t leases = cache->stats.leases;
   if (!forked) gm__mutex_unlock(&cache->lock);
-  if (!forked && leases) return gm__fail(err, GM_ERR_BUSY, 0, op, "there are %" PRIu64 " leases", leases);
+  if (!forked && leases) return gm__fail(err, GM_ERR_BUSY, op, "there are %" PRIu64 " leases", leases);
   gm__give_way_end(&cache->way); /* nobody else is in the cache from now on */
   gm__cache_empty(cache, forked);
   gm__key_map_clear(&cache->map);

@@ -147,7 +147,7 @@ gm_status gm_tensor_sets_create(gm_context *ctx, const gm_tensor_sets_params *pa
   if (status) return status;
   if (!asked.make) return gm__bad_argument(err, op, "`params->make` is NULL");
   gm_tensor_sets *sets = gm__object_new(ctx, GM__KIND_TENSOR_SETS, sizeof *sets);
-  if (!sets) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for tensor sets");
+  if (!sets) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for tensor sets");
   sets->ctx = ctx;
   sets->params = asked;
   gm__mutex_init(&sets->lock, GM__RANK_LEAF);
@@ -186,7 +186,7 @@ gm_status gm_tensor_sets_destroy(gm_tensor_sets *sets, gm_error *err) {
   gm_status status = sets_check(sets, op, err);
   if (status == GM_ERR_INVALID_ARGUMENT) return status;
   const bool forked = status == GM_ERR_FORKED;
-  if (!forked && sets_busy(sets)) return gm__fail(err, GM_ERR_BUSY, 0, op, "sets are in use");
+  if (!forked && sets_busy(sets)) return gm__fail(err, GM_ERR_BUSY, op, "sets are in use");
   status = gm_cache_destroy(sets->cache, err);
   if (status) return status;
   for (gm_tensor_set *set = sets->all, *next; set; set = next) { /* in a forked child alone there are some */
@@ -257,7 +257,7 @@ static gm_status source_sum(const gm_tensor_sets *sets, const char *path, set_so
   gm_status status = GM_OK;
   if (!room) return GM_OK;
   if (!piece) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tensor_sets_get", "no host memory to read a file");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tensor_sets_get", "no host memory to read a file");
   }
   for (uint64_t at = 0; at < bytes && !status; at += room) {
     const uint64_t count = gm__min(bytes - at, room);
@@ -318,7 +318,7 @@ static gm_status sets_make(gm_tensor_sets *sets, const char *path, const set_sou
                            gm_error *err) {
   gm_tensor_set *set = set_new(sets, source);
   if (!set) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tensor_sets_get", "no host memory for a tensor set");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tensor_sets_get", "no host memory for a tensor set");
   }
   if (err) err->status = GM_OK;
   sets_count(sets, &sets->stats.makes);
@@ -327,7 +327,7 @@ static gm_status sets_make(gm_tensor_sets *sets, const char *path, const set_sou
     sets_count(sets, &sets->stats.failures);
     set_end(set);
     if (!err || err->status == status) return status;
-    return gm__fail(err, status, 0, "gm_tensor_sets_get", "`make` gives no reason");
+    return gm__fail(err, status, "gm_tensor_sets_get", "`make` gives no reason");
   }
   return sets_keep(sets, path, set, out, err);
 }
@@ -387,7 +387,7 @@ gm_status gm_tensor_sets_find(gm_tensor_sets *sets, const char *path, gm_tensor_
   status = sets_look(sets, path, &source, err);
   if (status) return status;
   gm_tensor_set *set = sets_kept(sets, path, &source);
-  if (!set) return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "%.300s: no set is kept of the file as it is now", path);
+  if (!set) return gm__fail(err, GM_ERR_NOT_FOUND, op, "%.300s: no set is kept of the file as it is now", path);
   *out = set;
   return GM_OK;
 }
@@ -401,7 +401,7 @@ gm_status gm_tensor_sets_clear(gm_tensor_sets *sets, const char *path, gm_error 
   if (status) return status;
   if (!path) return gm_cache_clear(sets->cache, err);
   if (!gm_cache_remove(sets->cache, path, strlen(path), NULL)) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "%.300s: no set is kept", path);
+  return gm__fail(err, GM_ERR_NOT_FOUND, op, "%.300s: no set is kept", path);
 }
 
 gm_status gm_tensor_sets_get_stats(gm_tensor_sets *sets, gm_tensor_sets_stats *out, gm_error *err) {

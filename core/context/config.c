@@ -16,7 +16,7 @@ gm_status gm__config_create(const gm_services *services, const char *preset, boo
   if (config) config->entries = gm__alloc_array(services, gm__config_key_count(), sizeof *config->entries);
   if (!config || !config->entries) {
     gm__release(services, config, sizeof *config);
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_context_create", "no host memory for the configuration");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_context_create", "no host memory for the configuration");
   }
   config->services = services;
   config->changes = 1;
@@ -52,7 +52,7 @@ gm_status gm_config_set(gm_context *ctx, const char *key, const char *value, gm_
   if (status == GM_OK) gm__config_say_idle_key(config, gm__config_key_find(key));
   gm__mutex_unlock(&config->lock);
   if (status != GM_OK || gm_config_key_at(gm__config_key_find(key))->effective) return status;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_config_set",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_config_set",
                   "%s is stored, but its feature comes with a later version", key);
 }
 

@@ -70,7 +70,7 @@ static gm_status config_read_preset(const gm__config *config, const char *preset
 
 gm_status gm__config_apply_preset(gm__config *config, const char *preset, gm_error *err) {
   char **texts = gm__alloc_array(config->services, gm__config_key_count(), sizeof *texts);
-  if (!texts) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "preset", "no host memory for preset %s", preset);
+  if (!texts) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "preset", "no host memory for preset %s", preset);
   gm_status status = config_read_preset(config, preset, texts, err);
   config_finish(config, GM_CONFIG_PRESET, texts, status == GM_OK);
   gm__release(config->services, texts, gm__config_key_count() * sizeof *texts);
@@ -82,13 +82,13 @@ static gm_status config_read_file(const char *path, char *text, gm_error *err) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     gm_status status = errno == ENOENT ? GM_ERR_NOT_FOUND : GM_ERR_IO;
-    return gm__fail(err, status, errno, "open", "configuration file %s: %s", path, strerror(errno));
+    return gm__fail_native(err, status, errno, "open", "configuration file %s: %s", path, strerror(errno));
   }
   struct stat info;
   gm_status status = GM_OK;
   size_t used = 0;
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size >= CONFIG_FILE_MAX) {
-    status = gm__fail(err, GM_ERR_IO, 0, "open", "configuration file %s is no regular file below 64 KiB", path);
+    status = gm__fail(err, GM_ERR_IO, "open", "configuration file %s is no regular file below 64 KiB", path);
   }
   while (status == GM_OK) {
     ssize_t got = read(fd, text + used, CONFIG_FILE_MAX - 1 - used);
@@ -96,7 +96,7 @@ static gm_status config_read_file(const char *path, char *text, gm_error *err) {
     if (got > 0) {
       used += (size_t)got;
     } else if (errno != EINTR) {
-      status = gm__fail(err, GM_ERR_IO, errno, "read", "configuration file %s: %s", path, strerror(errno));
+      status = gm__fail_native(err, GM_ERR_IO, errno, "read", "configuration file %s: %s", path, strerror(errno));
     }
   }
   close(fd);
@@ -156,7 +156,7 @@ gm_status gm__config_apply_file(gm__config *config, const char *path, gm_error *
     if (status == GM_OK) status = config_apply_lines(config, text, path, texts, err);
     config_finish(config, GM_CONFIG_FILE, texts, status == GM_OK);
   } else {
-    gm__fail(err, status, 0, "gm_config_load", "no host memory to read %s", path);
+    gm__fail(err, status, "gm_config_load", "no host memory to read %s", path);
   }
   gm__release(config->services, texts, gm__config_key_count() * sizeof *texts);
   gm__release(config->services, text, CONFIG_FILE_MAX);

@@ -30,7 +30,7 @@ gm_status gm__config_parse(const gm__config *config, const gm__config_change *ch
   }
   size_t bytes = strlen(change->value) + 1;
   char *text = gm__alloc(config->services, bytes);
-  if (!text) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "configuration", "no host memory for %s", key->name);
+  if (!text) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "configuration", "no host memory for %s", key->name);
   memcpy(text, change->value, bytes);
   *out_text = text;
   *out_index = index;

@@ -17,7 +17,7 @@ bool gm__context_forked(const gm_context *ctx) { return !gm__process_is_current(
 gm_status gm__context_check(const gm_context *ctx, const char *op, gm_error *err) {
   if (!ctx) return gm__bad_argument(err, op, "`ctx` is NULL");
   if (!gm__context_forked(ctx)) return GM_OK;
-  return gm__fail(err, GM_ERR_FORKED, 0, op, "the context was made before fork; make a new one in the child");
+  return gm__fail(err, GM_ERR_FORKED, op, "the context was made before fork; make a new one in the child");
 }
 
 uint64_t gm__context_next_id(gm_context *ctx) {
@@ -75,11 +75,11 @@ static bool context_has_tags(gm_context *ctx) {
 /* REQUIRES: context lock. */
 static gm_status context_tag(gm_context *ctx, const char *name, uint32_t *out, gm_error *err) {
   if (!context_has_tags(ctx)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tag_find", "no host memory for the table of tags");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tag_find", "no host memory for the table of tags");
   }
   uint16_t *place = context_tag_place(ctx, name);
   if (!*place && ctx->tag_count == GM__TAGS_MAX) {
-    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_tag_find", "the context has %d tags already, which is the most",
+    return gm__fail(err, GM_ERR_OVER_LIMIT, "gm_tag_find", "the context has %d tags already, which is the most",
                     GM__TAGS_MAX);
   }
   if (!*place) {
@@ -127,7 +127,7 @@ void gm_tell_left_open(gm_context *ctx, const char *what, gm_status status, cons
   if (why && why->status) {
     told = *why;
   } else {
-    gm__fail(&told, status, 0, name, "%s", gm_status_name(status));
+    gm__fail(&told, status, name, "%s", gm_status_name(status));
   }
   gm__log(&ctx->services, GM_LOG_WARN, "%s could not be ended and stays: %s", name, told.message);
   if (ctx->left_open) ctx->left_open(ctx->left_open_user, name, &told);

@@ -63,7 +63,7 @@ static gm_status context_fill(gm_context *ctx, const gm_context_params *params, 
   gm_status status = gm__process_generation(&ctx->generation, err);
   if (status != GM_OK) return status;
   if (!context_copy_params(ctx, params)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_context_create", "no host memory for the parameters");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_context_create", "no host memory for the parameters");
   }
   return gm__config_create(&ctx->services, params->preset, params->ignore_environment, &ctx->config, err);
 }
@@ -78,7 +78,7 @@ gm_status gm_context_create(const gm_context_params *params, gm_context **out, g
   if (status != GM_OK) return status;
   gm_services services = context_complete_services(mine.services);
   gm_context *ctx = gm__alloc(&services, sizeof *ctx);
-  if (!ctx) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_context_create", "no host memory for a context");
+  if (!ctx) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_context_create", "no host memory for a context");
   ctx->services = services;
   gm__mutex_init(&ctx->lock, GM__RANK_CONTEXT);
   status = context_fill(ctx, &mine, err);
@@ -97,8 +97,7 @@ gm_status gm_context_destroy(gm_context *ctx, gm_error *err) {
   bool forked = gm__context_forked(ctx);
   uint32_t children = atomic_load(&ctx->children);
   if (children > 0) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "gm_context_destroy", "%u devices, trackers or watches are still open",
-                    children);
+    return gm__fail(err, GM_ERR_BUSY, "gm_context_destroy", "%u devices, trackers or watches are still open", children);
   }
   while (ctx->destructor_count > 0) {
     gm__destructor_entry *entry = &ctx->destructors[--ctx->destructor_count];

@@ -40,7 +40,8 @@ static _Atomic uint64_t *process_generation(void) {
 gm_status gm__process_generation(uint64_t *out, gm_error *err) {
   _Atomic uint64_t *shared = process_generation();
   if (!shared)
-    return gm__fail(err, GM_ERR_SYSTEM, errno, "mmap", "no memory page for gm's process state: %s", strerror(errno));
+    return gm__fail_native(err, GM_ERR_SYSTEM, errno, "mmap", "no memory page for gm's process state: %s",
+                           strerror(errno));
   if (atomic_load(&process_by_pid)) {
     *out = (uint64_t)getpid();
     return GM_OK;

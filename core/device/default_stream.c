@@ -34,7 +34,7 @@ gm_status gm__device_default_stream(gm_device *device, const char *op, gm_stream
     return GM_OK;
   }
   if (gm__device_makes_streams(device)) return default_own(device, out, err);
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op,
                   "`stream` is NULL, and gm has no stream of its own on this device: " GM__STREAM_ADVICE);
 }
 
@@ -46,7 +46,7 @@ gm_status gm_device_set_default_stream(gm_device *device, gm_stream *stream, gm_
   if (status != GM_OK) return status;
   if (stream && stream->device != device) return gm__bad_argument(err, op, "`stream` belongs to another device");
   if (stream && stream->silent) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op,
                     "the engine lent `stream` without leave to submit (may_submit false), and the calls that it would "
                     "serve submit");
   }

@@ -59,7 +59,7 @@ bool gm__device_is_charged(const gm_device *device, const gm_memory *memory) {
 }
 
 static gm_status alloc_too_large(const gm__device_request *request, uint64_t most, gm_error *err) {
-  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "memory_alloc",
+  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, "memory_alloc",
                   "%llu bytes are more than the %llu that the driver allows for one allocation: ask for smaller pieces "
                   "(GM_ALLOW_SPANS makes one block of several)",
                   (unsigned long long)request->bytes, (unsigned long long)most);
@@ -168,7 +168,7 @@ gm_status gm__device_alloc(gm_device *device, const gm__device_request *request,
     return GM_OK;
   }
   if (told.status == GM_OK) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "memory_alloc", "%s has no memory of the kind that was asked for",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "memory_alloc", "%s has no memory of the kind that was asked for",
                     device->info.name);
   }
   if (told.status == GM_ERR_DEVICE_LOST) atomic_store(&device->lost, true);
@@ -201,7 +201,7 @@ gm_status gm__device_create_physical(gm_device *device, uint32_t type, uint64_t 
   uint64_t handle = 0;
   gm_status status = device->ops->vmm_create(device->handle, &props, bytes, &handle, err);
   if (status == GM_OK && handle == 0) {
-    status = gm__fail(err, GM_ERR_DRIVER, 0, "vmm_create", "backend %s answered success without the memory",
+    status = gm__fail(err, GM_ERR_DRIVER, "vmm_create", "backend %s answered success without the memory",
                       device->info.backend);
   }
   if (status == GM_ERR_DEVICE_LOST) atomic_store(&device->lost, true);

@@ -78,7 +78,7 @@ gm_status gm_open_for_bytes(gm_context *ctx, const char *prefer, uint64_t bytes,
   const gm_services *services = gm__context_services(ctx);
   gm_selection *chosen = gm__alloc(services, sizeof *chosen); /* it is too large for a small stack */
   status = chosen ? device_open_best(ctx, choosing, chosen, out, err)
-                  : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to select");
+                  : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory to select");
   gm__release(services, chosen, chosen ? sizeof *chosen : 0);
   gm__choosing_end(choosing);
   return status;

@@ -115,7 +115,7 @@ static gm_status heaps_read(gm_device *device, heap_list *list, gm_error *err) {
 static gm_status heaps_open(gm_device *device, const char *op, heap_list **out, gm_error *err) {
   const gm_services *services = gm__context_services(device->ctx);
   heap_list *list = gm__alloc(services, sizeof *list);
-  if (!list) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to read the figures");
+  if (!list) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory to read the figures");
   const gm_status status = heaps_read(device, list, err);
   if (status == GM_OK) {
     *out = list;

@@ -27,8 +27,8 @@ static gm_status device_read_types(gm_device *device, gm_error *err) {
   gm_status status = device->ops->memory_type_count(device->handle, &count, err);
   if (status != GM_OK) return status;
   if (count == 0 || count > GM__MAX_MEMORY_TYPES) {
-    return gm__fail(err, GM_ERR_DRIVER, 0, "memory_type_count", "backend %s claims %u memory types",
-                    device->info.backend, count);
+    return gm__fail(err, GM_ERR_DRIVER, "memory_type_count", "backend %s claims %u memory types", device->info.backend,
+                    count);
   }
   for (uint32_t i = 0; i < count && status == GM_OK; i++) {
     device->types[i].struct_size = sizeof device->types[i];
@@ -57,7 +57,7 @@ static gm_status device_fill(gm_device *device, uint32_t index, gm_error *err) {
 static gm_device *device_new(gm_context *ctx, gm__driver *driver, gm_error *err) {
   gm_device *device = gm__object_new(ctx, GM__KIND_DEVICE, sizeof *device);
   if (!device) {
-    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_device_open", "no host memory for a device");
+    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_device_open", "no host memory for a device");
     return NULL;
   }
   device->ctx = ctx;
@@ -129,7 +129,7 @@ static gm_status device_driver_named(gm_context *ctx, const char *op, const char
   gm_status status = gm__registry_get(ctx, &registry, err);
   if (status != GM_OK) return status;
   *out = gm__registry_find(registry, name);
-  return *out ? GM_OK : gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "there is no backend \"%.15s\"", name);
+  return *out ? GM_OK : gm__fail(err, GM_ERR_NOT_FOUND, op, "there is no backend \"%.15s\"", name);
 }
 
 /* The backend of that name, initialised and with its devices listed. */
@@ -172,7 +172,7 @@ gm_status gm_device_open(gm_context *ctx, const gm_device_id *id, gm_device **ou
   if (status != GM_OK) return status;
   uint32_t index = device_find_index(driver, id);
   if (index == UINT32_MAX)
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "backend %s has no device with this UUID", id->backend);
+    return gm__fail(err, GM_ERR_NOT_FOUND, op, "backend %s has no device with this UUID", id->backend);
   return device_open_at(ctx, driver, index, out, err);
 }
 
@@ -189,7 +189,7 @@ gm_status gm_device_open_index(gm_context *ctx, const char *backend, uint32_t in
   const uint32_t count = driver->entry_count;
   gm__mutex_unlock(&driver->lock);
   if (index >= count) {
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "backend %s has %u devices, there is no device %u", backend, count,
+    return gm__fail(err, GM_ERR_NOT_FOUND, op, "backend %s has %u devices, there is no device %u", backend, count,
                     index);
   }
   return device_open_at(ctx, driver, index, out, err);
@@ -210,7 +210,7 @@ static gm_status device_driver_of_api(gm_context *ctx, const char *op, gm_api ap
                             "names the backend",
                             gm_api_name(api), count);
   }
-  if (!driver) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "there is no %s backend", gm_api_name(api));
+  if (!driver) return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "there is no %s backend", gm_api_name(api));
   *out = driver;
   return GM_OK;
 }
@@ -220,7 +220,7 @@ static gm_status device_driver_of_name(gm_context *ctx, const char *op, const ch
   gm__driver *driver = NULL;
   gm_status status = device_driver_named(ctx, op, name, &driver, err);
   if (status != GM_OK) return status;
-  if (!driver->has_ops) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "this build has no %.15s backend", name);
+  if (!driver->has_ops) return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "this build has no %.15s backend", name);
   if (driver->ops.api != api) {
     return gm__bad_argument(err, op, "`native` has api \"%s\", backend %s has \"%s\"", gm_api_name(api), name,
                             gm_api_name(driver->ops.api));
@@ -287,7 +287,7 @@ gm_status gm_device_close(gm_device *device, gm_error *err) {
   uint32_t children = atomic_load(&device->children);
   if (children > 0) {
     return gm__fail(
-        err, GM_ERR_BUSY, 0, "gm_device_close",
+        err, GM_ERR_BUSY, "gm_device_close",
         "%u pools, streams, buffers, transfers, evictors, reservations, watches or registered ranges of the device are "
         "alive",
         children);

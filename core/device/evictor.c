@@ -235,7 +235,7 @@ gm_status gm_evictor_register(gm_device *device, const gm_evictor_params *params
   if (status) return status;
   if (!own.evict) return gm__bad_argument(err, op, "`params->evict` is NULL");
   gm_evictor *evictor = gm__object_new(device->ctx, GM__KIND_EVICTOR, sizeof *evictor);
-  if (!evictor) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for an evictor");
+  if (!evictor) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for an evictor");
   evictor->device = device;
   evictor->params = own;
   strncpy(evictor->name, own.name ? own.name : "evictor", sizeof evictor->name - 1);

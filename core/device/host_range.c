@@ -68,7 +68,7 @@ static void range_set_settled(gm_device *device, gm__host_range *range, bool set
 
 static gm__host_range *range_new(const gm_device *device, const char *op, gm_error *err) {
   gm__host_range *range = gm__alloc(gm__context_services(device->ctx), sizeof *range);
-  if (!range) gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the record of a range");
+  if (!range) gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for the record of a range");
   return range;
 }
 
@@ -108,7 +108,7 @@ gm_status gm_host_register(gm_device *device, void *pointer, uint64_t bytes, gm_
 static gm_status range_check_fresh(const gm_device *device, const void *host, uint64_t bytes, gm_error *err) {
   const uintptr_t begin = (uintptr_t)host;
   if (begin && begin % 4096 == 0 && bytes - 1 <= UINTPTR_MAX - begin) return GM_OK;
-  return gm__fail(err, GM_ERR_DRIVER, 0, "host_alloc", "backend %s answered success with an address that cannot be",
+  return gm__fail(err, GM_ERR_DRIVER, "host_alloc", "backend %s answered success with an address that cannot be",
                   device->info.backend);
 }
 
@@ -155,7 +155,7 @@ gm_status gm_host_unregister(gm_device *device, void *pointer, gm_error *err) {
   const bool forked = gm__context_forked(device->ctx);
   gm__host_range *range = range_claim(device, (uintptr_t)pointer, forked);
   if (!range) {
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "no range that was registered on this device begins at `pointer`");
+    return gm__fail(err, GM_ERR_NOT_FOUND, op, "no range that was registered on this device begins at `pointer`");
   }
   const gm_status status = gm__error_of(
       op, device->ops->host_unregister(device->handle, pointer, forked ? GM_CLOSE_ABANDON : GM_CLOSE_NORMAL, err), err);

@@ -43,7 +43,7 @@ static void import_discard(const gm_device *device, gm__import *opened) {
 static gm_status import_open_new(gm_device *device, const gm_shared *shared, const uint64_t *file, gm__import **out,
                                  gm_error *err) {
   gm__import *opened = gm__alloc(gm__context_services(device->ctx), sizeof *opened);
-  if (!opened) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_block_import", "no host memory for its record");
+  if (!opened) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_block_import", "no host memory for its record");
   *opened = (gm__import){.shared = *shared, .users = 1};
   opened->shared.offset = 0;
   opened->shared.bytes = shared->whole_bytes;

@@ -34,14 +34,14 @@ gm_status gm__answer_check_memory(const gm_device *device, const gm__answer_aske
   const char *flaw = answer_memory_flaw(device, asked, memory);
   if (!flaw) return GM_OK;
   if (memory->handle) device->ops->memory_free(device->handle, memory, GM_CLOSE_NORMAL, NULL);
-  return gm__fail(err, GM_ERR_DRIVER, 0, asked->op, "backend %s answered success without the memory: %s",
+  return gm__fail(err, GM_ERR_DRIVER, asked->op, "backend %s answered success without the memory: %s",
                   device->info.backend, flaw);
 }
 
 gm_status gm__answer_check_range(const gm_device *device, uint64_t address, uint64_t bytes, uint64_t align,
                                  gm_error *err) {
   if (address != 0 && address % align == 0 && address <= UINT64_MAX - bytes) return GM_OK;
-  return gm__fail(err, GM_ERR_DRIVER, 0, "vmm_reserve", "backend %s gives 0x%" PRIx64 " as the address of a range",
+  return gm__fail(err, GM_ERR_DRIVER, "vmm_reserve", "backend %s gives 0x%" PRIx64 " as the address of a range",
                   device->info.backend, address);
 }
 
@@ -50,7 +50,7 @@ gm_status gm__answer_check_wrapped(const gm_device *device, gm_memory *memory, g
   const bool fits = memory->bytes && memory->address <= UINT64_MAX - memory->bytes;
   if (memory->handle && fits && answer_host_can_be(device, memory)) return GM_OK;
   if (memory->handle) device->ops->memory_free(device->handle, memory, GM_CLOSE_NORMAL, NULL);
-  return gm__fail(err, GM_ERR_DRIVER, 0, "memory_wrap", "backend %s answered success without the memory",
+  return gm__fail(err, GM_ERR_DRIVER, "memory_wrap", "backend %s answered success without the memory",
                   device->info.backend);
 }
 
@@ -59,12 +59,12 @@ gm_status gm__answer_check_import(const gm_device *device, uint64_t bytes, gm_me
   const bool fits = memory->bytes >= bytes && memory->address <= UINT64_MAX - memory->bytes;
   if (memory->handle && fits && answer_host_can_be(device, memory)) return GM_OK;
   if (memory->handle) device->ops->share_close(device->handle, memory, GM_CLOSE_NORMAL, NULL);
-  return gm__fail(err, GM_ERR_DRIVER, 0, "share_import", "backend %s answered success without the memory",
+  return gm__fail(err, GM_ERR_DRIVER, "share_import", "backend %s answered success without the memory",
                   device->info.backend);
 }
 
 gm_status gm__answer_check_word(const gm_device *device, const char *op, gm_status status, uint64_t word,
                                 gm_error *err) {
   if (status != GM_OK || word) return status;
-  return gm__fail(err, GM_ERR_DRIVER, 0, op, "backend %s answered success with 0", device->info.backend);
+  return gm__fail(err, GM_ERR_DRIVER, op, "backend %s answered success with 0", device->info.backend);
 }

@@ -105,10 +105,10 @@ gm_status gm_monitor_start(gm_context *ctx, uint64_t interval_ns, gm_error *err)
   if (!status) status = gm__watches_prepare(ctx, op, err);
   if (status) return status;
   monitor *self = monitor_get(ctx);
-  if (!self) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a monitor");
+  if (!self) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a monitor");
   gm__mutex_lock(&self->lock);
   if (self->joining) {
-    status = gm__fail(err, GM_ERR_BUSY, 0, op, "another thread stops the monitor");
+    status = gm__fail(err, GM_ERR_BUSY, op, "another thread stops the monitor");
   } else {
     self->interval_ns = interval_ns ? gm__max(interval_ns, monitor_least_ns) : monitor_usual_ns;
     status = monitor_start(self, err);

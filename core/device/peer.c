@@ -38,7 +38,7 @@ gm__peer_way *gm__peer_way_to(gm_device *device, const gm_device *other) {
 
 gm_status gm__peer_ask(gm_device *device, gm_device *other, gm_peer_info *out, gm_error *err) {
   if (!gm__peer_is_kin(device, other)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "peer_info", "the devices are of different %s",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "peer_info", "the devices are of different %s",
                     device->ctx == other->ctx ? "backends" : "contexts");
   }
   gm_peer_info info = {.struct_size = sizeof info, .rank = -1};
@@ -119,7 +119,7 @@ gm_status gm__peer_note_range(gm_device *owner, uint64_t address, uint64_t bytes
   if (noted) status = peer_open_range(owner, address, bytes, err);
   if (noted && status != GM_OK) gm__map_remove(&owner->mapped, address, NULL);
   gm__mutex_unlock(&owner->ctx->lock);
-  return noted ? status : gm__fail(err, status, 0, "peer_access", "no host memory to remember what is mapped");
+  return noted ? status : gm__fail(err, status, "peer_access", "no host memory to remember what is mapped");
 }
 
 void gm__peer_forget_range(gm_device *owner, uint64_t address) {

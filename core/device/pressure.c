@@ -48,7 +48,7 @@ gm_status gm__pressure_read_device(void *subject, _Atomic int *level, gm_pressur
   gm_status status = gm_device_memory_info(device, &memory, err);
   if (status) return status;
   if (memory.total_bytes == GM_UNKNOWN_BYTES || memory.free_bytes == GM_UNKNOWN_BYTES) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_device_pressure", "nobody says how much memory of \"%s\" is free",
+    return gm__fail(err, GM_ERR_UNAVAILABLE, "gm_device_pressure", "nobody says how much memory of \"%s\" is free",
                     device->info.name);
   }
   uint64_t effective_free = gm__add_sat(memory.free_bytes, memory.reclaimable_bytes);
@@ -76,10 +76,10 @@ gm_status gm__pressure_read_host(void *subject, _Atomic int *level, gm_pressure 
   gm_context *ctx = subject;
   gm_host_info host = {.struct_size = sizeof host};
   if (!gm__host_memory_read(gm__context_services(ctx), ctx->host_root, &host)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_host_pressure", "no host memory to read the figures");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_host_pressure", "no host memory to read the figures");
   }
   if (host.total_bytes == GM_UNKNOWN_BYTES || host.free_bytes == GM_UNKNOWN_BYTES) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_host_pressure", "the system does not say how much memory is free");
+    return gm__fail(err, GM_ERR_UNAVAILABLE, "gm_host_pressure", "the system does not say how much memory is free");
   }
   const uint64_t used = gm__sub_sat(host.total_bytes, gm__add_sat(host.free_bytes, pressure_host_pooled()));
   const gm__pressure_ratio ratio = {.used_bytes = used, .total_bytes = host.total_bytes};

@@ -13,7 +13,7 @@ static gm_status stream_of_name(gm_device *device, const gm_native_stream *nativ
   if (!native) return gm__bad_argument(err, op, "`native` is NULL");
   status = device->ops->stream_name(device->handle, native, out, err);
   if (status == GM_ERR_NOT_SUPPORTED) {
-    return gm__fail(err, status, 0, op, "backend %s cannot tell streams by their handles: use gm_stream_adopt",
+    return gm__fail(err, status, op, "backend %s cannot tell streams by their handles: use gm_stream_adopt",
                     device->info.backend);
   }
   return gm__error_of(op, status, err);
@@ -74,7 +74,7 @@ static gm_status stream_of_keep(gm_device *device, const gm_stream_name *name, g
     return GM_OK;
   }
   gm_stream_close(fresh, NULL);
-  if (status != GM_OK) return gm__fail(err, status, 0, "gm_stream_of", "no host memory for the name of a stream");
+  if (status != GM_OK) return gm__fail(err, status, "gm_stream_of", "no host memory for the name of a stream");
   *out = stream;
   return GM_OK;
 }

@@ -89,7 +89,7 @@ static uint64_t stream_next_id(const gm_device *device) {
 
 gm_status gm__stream_open(gm_device *device, const gm_native_stream *native, gm_stream **out, gm_error *err) {
   gm_stream *stream = stream_object(device);
-  if (!stream) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_stream_create", "no host memory for a stream");
+  if (!stream) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_stream_create", "no host memory for a stream");
   const gm_status status = stream_ask(device, native, stream, err);
   if (status != GM_OK) {
     gm__object_end(device->ctx, &stream->head);
@@ -247,20 +247,20 @@ gm_status gm_stream_adopt(gm_device *device, const gm_native_stream *native, gm_
 
 static gm_status stream_check_chosen(const gm_stream *stream, gm_error *err) {
   if (gm__device_chosen_stream(stream->device) != stream) return GM_OK;
-  return gm__fail(err, GM_ERR_BUSY, 0, "gm_stream_close",
+  return gm__fail(err, GM_ERR_BUSY, "gm_stream_close",
                   "the stream is the device's default stream: choose another one, or none "
                   "(gm_device_set_default_stream)");
 }
 
 static gm_status stream_check_captured(const gm_stream *stream, gm_error *err) {
   if (!gm__stream_captured(stream)) return GM_OK;
-  return gm__fail(err, GM_ERR_BUSY, 0, "gm_stream_close", "the stream is being captured: end the capture first");
+  return gm__fail(err, GM_ERR_BUSY, "gm_stream_close", "the stream is being captured: end the capture first");
 }
 
 /* Its work is done. Pools forget the stream, and it ends. */
 static gm_status stream_leave(gm_stream *stream, gm_error *err) {
   if (!stream_tell_listeners(stream->device, stream)) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "gm_stream_close",
+    return gm__fail(err, GM_ERR_BUSY, "gm_stream_close",
                     "a thread is in the driver with the stream, for a request of another stream: close it later, and "
                     "not inside the lock of a queue");
   }

@@ -52,7 +52,7 @@ static watch_list *watch_list_of(gm_context *ctx) { return gm__context_hung(ctx,
 gm_status gm__watches_prepare(gm_context *ctx, const char *op, gm_error *err) {
   if (watch_list_of(ctx)) return GM_OK;
   watch_list *list = gm__alloc(gm__context_services(ctx), sizeof *list);
-  if (!list) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a list of watches");
+  if (!list) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a list of watches");
   list->ctx = ctx;
   gm__mutex_init(&list->lock, GM__RANK_LEAF);
   gm__cond_init(&list->done);
@@ -86,7 +86,7 @@ gm_status gm__watch_begin(const gm__watched *what, const char *op, gm_pressure_w
   const gm_status status = gm__watches_prepare(what->ctx, op, err);
   if (status) return status;
   gm_pressure_watch *watch = gm__object_new(what->ctx, GM__KIND_WATCH, sizeof *watch);
-  if (!watch) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a watch");
+  if (!watch) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a watch");
   watch->list = watch_list_of(what->ctx);
   watch->what = *what;
   atomic_fetch_add(what->guests, 1);

@@ -98,7 +98,7 @@ void gm__answer_mend_peer(gm_peer_info *info) {
 
 gm_status gm__answer_check_info(const gm_device_info *info, gm_error *err) {
   if (gm__answer_is_unit(info->alignment)) return GM_OK;
-  return gm__fail(err, GM_ERR_DRIVER, 0, "device_info", "backend %s gives an alignment of %" PRIu64, info->backend,
+  return gm__fail(err, GM_ERR_DRIVER, "device_info", "backend %s gives an alignment of %" PRIu64, info->backend,
                   info->alignment);
 }
 
@@ -132,11 +132,11 @@ gm_status gm__answer_check_type(const char *backend, uint32_t index, gm_memory_t
   answer_mend_type(type);
   const char *flaw = answer_type_flaw(type->flags);
   if (flaw) {
-    return gm__fail(err, GM_ERR_DRIVER, 0, "memory_type", "backend %s gives memory type %" PRIu32 " flags 0x%x: %s",
+    return gm__fail(err, GM_ERR_DRIVER, "memory_type", "backend %s gives memory type %" PRIu32 " flags 0x%x: %s",
                     backend, index, type->flags, flaw);
   }
   if (gm__answer_is_unit(type->atom_bytes)) return GM_OK;
-  return gm__fail(err, GM_ERR_DRIVER, 0, "memory_type",
+  return gm__fail(err, GM_ERR_DRIVER, "memory_type",
                   "backend %s gives memory type %" PRIu32 " an atom of %" PRIu64 " bytes", backend, index,
                   type->atom_bytes);
 }
@@ -144,11 +144,10 @@ gm_status gm__answer_check_type(const char *backend, uint32_t index, gm_memory_t
 gm_status gm__answer_check_object(const char *backend, const char *op, gm_status status, void **object, gm_error *err) {
   if (status != GM_OK) *object = NULL;
   if (status != GM_OK || *object) return status;
-  return gm__fail(err, GM_ERR_DRIVER, 0, op, "backend %s answered success without an object", backend);
+  return gm__fail(err, GM_ERR_DRIVER, op, "backend %s answered success without an object", backend);
 }
 
 gm_status gm__answer_check_kind(const char *backend, gm_stream_kind kind, gm_error *err) {
   if ((unsigned)kind <= GM_STREAM_UNORDERED) return GM_OK;
-  return gm__fail(err, GM_ERR_DRIVER, 0, "stream_create", "backend %s gives a stream of kind %u", backend,
-                  (unsigned)kind);
+  return gm__fail(err, GM_ERR_DRIVER, "stream_create", "backend %s gives a stream of kind %u", backend, (unsigned)kind);
 }

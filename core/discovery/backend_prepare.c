@@ -86,9 +86,9 @@ static const struct {
 /* Each stub has its entry's own type: calling through another one would be undefined. None reads its parameters. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#define X(group, name, params)                                                                  \
-  static gm_status backend_stub_##name params {                                                 \
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, #name, "this backend does not implement it"); \
+#define X(group, name, params)                                                               \
+  static gm_status backend_stub_##name params {                                              \
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, #name, "this backend does not implement it"); \
   }
 GM__BACKEND_ENTRIES(X)
 #undef X
@@ -147,7 +147,7 @@ static gm_status backend_copy(const gm_backend_ops *ops, gm_backend_ops *out, gm
   const size_t head = offsetof(gm_backend_ops, probe), entry = sizeof ops->probe;
   const uint32_t size = ops->struct_size;
   if (ops->abi != GM_BACKEND_ABI || size < head || size > GM__SIZED_MOST || size % entry != 0) {
-    return gm__fail(err, GM_ERR_ABI_MISMATCH, 0, "gm_backend_register",
+    return gm__fail(err, GM_ERR_ABI_MISMATCH, "gm_backend_register",
                     "the backend has ABI %u and a table of %u bytes; this gm has ABI %u and %zu: rebuild the backend",
                     ops->abi, size, GM_BACKEND_ABI, sizeof *out);
   }

@@ -40,8 +40,8 @@ static const char *cufile_udev(void) {
 }
 
 static gm_status cufile_refuse(const char *call, gm__cufile_answer answer, gm_error *err) {
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, answer.error, call, "cuFile: %s (error %d, CUDA %d)%s",
-                  cufile_meaning(answer.error), answer.error, answer.cuda, cufile_udev());
+  return gm__fail_native(err, GM_ERR_NOT_SUPPORTED, answer.error, call, "cuFile: %s (error %d, CUDA %d)%s",
+                         cufile_meaning(answer.error), answer.error, answer.cuda, cufile_udev());
 }
 
 /* --- the steps --- */
@@ -61,7 +61,7 @@ static gm_status cufile_load(const gm_services *services, const char *library, g
     status = gm__dynlib_resolve(out->lib, symbols, sizeof symbols / sizeof *symbols, &out->calls, NULL, NULL, &why);
   }
   if (status == GM_OK) gm__dynlib_keep(out->lib); /* it has threads */
-  if (status == GM_ERR_UNAVAILABLE) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, why.op, "%s", why.message);
+  if (status == GM_ERR_UNAVAILABLE) return gm__fail(err, GM_ERR_NOT_SUPPORTED, why.op, "%s", why.message);
   if (status && err) *err = why;
   return status;
 }
@@ -79,7 +79,7 @@ static gm_status cufile_check_properties(const gm__cufile *file, gm_error *err) 
   const gm__cufile_answer answer = file->calls.properties(&properties);
   if (answer.error) return cufile_refuse("cuFileDriverGetProperties", answer, err);
   if (properties.major_version || properties.minor_version || properties.features & GM__CUFILE_P2P) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "cuFileDriverGetProperties",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "cuFileDriverGetProperties",
                   "cuFile would only play: there is neither nvidia-fs nor P2PDMA, so it copies through host memory "
                   "(compat mode)%s",
                   cufile_udev());
@@ -90,15 +90,15 @@ static gm_status cufile_open_path(const char *path, int *out, gm_error *err) {
   struct stat about;
   int why = 0;
   if (stat(path, &about) != 0) why = errno;
-  if (!why && !S_ISREG(about.st_mode)) return gm__fail(err, GM_ERR_IO, 0, "open", "%.300s: is no regular file", path);
+  if (!why && !S_ISREG(about.st_mode)) return gm__fail(err, GM_ERR_IO, "open", "%.300s: is no regular file", path);
   if (!why) *out = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (*out >= 0) return GM_OK;
   if (!why) why = errno;
   if (why == EINVAL) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, why, "open", "%.300s: its file system has no direct reads", path);
+    return gm__fail_native(err, GM_ERR_NOT_SUPPORTED, why, "open", "%.300s: its file system has no direct reads", path);
   }
-  return gm__fail(err, why == ENOENT || why == ENOTDIR ? GM_ERR_NOT_FOUND : GM_ERR_IO, why, "open", "%.300s: %s", path,
-                  strerror(why));
+  return gm__fail_native(err, why == ENOENT || why == ENOTDIR ? GM_ERR_NOT_FOUND : GM_ERR_IO, why, "open", "%.300s: %s",
+                         path, strerror(why));
 }
 
 static gm_status cufile_open_file(gm__cufile *file, const char *path, gm_error *err) {
@@ -183,13 +183,13 @@ static gm_status cufile_no_answer(uint32_t step, const gm_error *why, gm_error *
                                       "cuFileHandleRegister", "libcufile"};
   const char *call = calls[step <= GM__CUFILE_DONE ? step : GM__CUFILE_DONE];
   if (why->status == GM_ERR_TIMEOUT) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, cufile_op, "cuFile hangs: %s took more than %d s in the helper%s",
-                    call, GM__CUFILE_LIMIT_MS / 1000, cufile_udev());
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, cufile_op, "cuFile hangs: %s took more than %d s in the helper%s", call,
+                    GM__CUFILE_LIMIT_MS / 1000, cufile_udev());
   }
   if (why->status == GM_ERR_UNAVAILABLE && why->native_code) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, why->native_code, cufile_op,
-                    "%s ended the helper with signal %d: it would have ended this process too%s", call,
-                    (int)why->native_code, cufile_udev());
+    return gm__fail_native(err, GM_ERR_NOT_SUPPORTED, why->native_code, cufile_op,
+                           "%s ended the helper with signal %d: it would have ended this process too%s", call,
+                           (int)why->native_code, cufile_udev());
   }
   if (err) *err = *why;
   return why->status;
@@ -201,7 +201,7 @@ static gm_status cufile_receive(gm__helper *helper, cufile_record *last, gm_erro
     const gm_status status = gm__helper_read(helper, &record, sizeof record, err);
     if (status) return status;
     if (record.magic != CUFILE_MAGIC || record.step > GM__CUFILE_DONE || (unsigned)record.status > GM_ERR_DAMAGED) {
-      return gm__fail(err, GM_ERR_FORMAT, 0, cufile_op, "the helper is of another gm, or its answer is damaged");
+      return gm__fail(err, GM_ERR_FORMAT, cufile_op, "the helper is of another gm, or its answer is damaged");
     }
     *last = record;
     gm__helper_limit(helper, GM__CUFILE_LIMIT_MS);
@@ -224,5 +224,5 @@ gm_status gm__cufile_probe(const gm_context *ctx, const char *library, const cha
   }
   last.why.op[sizeof last.why.op - 1] = last.why.message[sizeof last.why.message - 1] = '\0';
   if (!last.status) return GM_OK;
-  return gm__fail(err, last.status, last.why.native_code, last.why.op, "%s", last.why.message);
+  return gm__fail_native(err, last.status, last.why.native_code, last.why.op, "%s", last.why.message);
 }

@@ -46,5 +46,5 @@ gm_status gm__device_entry_group(const gm_services *services, gm_device_entry *e
   }
   gm__release(services, identities, count * sizeof *identities);
   if (enough) return GM_OK;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "discover", "no host memory to group %zu devices", count);
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "discover", "no host memory to group %zu devices", count);
 }

@@ -184,7 +184,7 @@ static bool figures_resolve(const gm__figures_subject *subject, figures_work *wo
 }
 
 static gm_status figures_no_memory(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "figures", "no host memory to read the figures");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "figures", "no host memory to read the figures");
 }
 
 gm_status gm__device_figures(const gm__figures_subject *subject, gm_memory_info *out, gm_error *err) {

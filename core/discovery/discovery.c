@@ -26,13 +26,13 @@ static void discovery_absent(gm__driver *driver) {
   const gm__known_backend *known = driver->known;
   gm_error *reason = &driver->info.reason;
   if (!known->libraries) {
-    discovery_refuse(driver, gm__fail(reason, GM_ERR_NOT_SUPPORTED, 0, "discover", "not built"));
+    discovery_refuse(driver, gm__fail(reason, GM_ERR_NOT_SUPPORTED, "discover", "not built"));
     return;
   }
   gm__dynlib_spec spec = {known->name, known->libraries, driver->host.library, known->advice};
   if (gm__dynlib_find(&spec, driver->info.library, sizeof driver->info.library)) {
     discovery_refuse(
-        driver, gm__fail(reason, GM_ERR_NOT_SUPPORTED, 0, "discover",
+        driver, gm__fail(reason, GM_ERR_NOT_SUPPORTED, "discover",
                          "%s is there, but this build of gm has no %s backend", driver->info.library, known->title));
     return;
   }
@@ -43,7 +43,7 @@ static void discovery_absent(gm__driver *driver) {
     size_t used = strlen(tried);
     snprintf(tried + used, sizeof tried - used, "%s%s", used ? ", " : "", *name);
   }
-  discovery_refuse(driver, gm__fail(reason, GM_ERR_UNAVAILABLE, 0, "discover", "%s not found (tried %s); %s", names[0],
+  discovery_refuse(driver, gm__fail(reason, GM_ERR_UNAVAILABLE, "discover", "%s not found (tried %s); %s", names[0],
                                     tried, known->advice));
 }
 
@@ -104,12 +104,12 @@ static gm_status discovery_read_devices(gm__driver *driver, gm_error *err) {
   uint32_t count = 0;
   gm_status status = driver->ops.device_count(driver->handle, &count, err);
   if (status != GM_OK) return status;
-  if (count == 0) return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "discover", "the driver is there and shows no device");
+  if (count == 0) return gm__fail(err, GM_ERR_UNAVAILABLE, "discover", "the driver is there and shows no device");
   if (count > GM__ANSWER_DEVICES_MAX) {
-    return gm__fail(err, GM_ERR_DRIVER, 0, "device_count", "the driver claims %u devices; that cannot be", count);
+    return gm__fail(err, GM_ERR_DRIVER, "device_count", "the driver claims %u devices; that cannot be", count);
   }
   gm_device_entry *entries = gm__alloc_array(services, count, sizeof *entries);
-  if (!entries) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "discover", "no host memory for %u devices", count);
+  if (!entries) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "discover", "no host memory for %u devices", count);
   for (uint32_t i = 0; i < count && status == GM_OK; i++) {
     status = discovery_read_device(driver, i, &entries[i], err);
   }
@@ -171,7 +171,7 @@ gm_status gm__discover_driver(gm__driver *driver, gm_probe_level level, gm_error
   const char *off_by = discovery_off_by(driver);
   if (off_by) {
     discovery_refuse(driver,
-                     gm__fail(&driver->info.reason, GM_ERR_UNAVAILABLE, 0, "discover", "switched off by %s", off_by));
+                     gm__fail(&driver->info.reason, GM_ERR_UNAVAILABLE, "discover", "switched off by %s", off_by));
     level = GM_PROBE_ACTIVE;
   } else if (!driver->has_ops) {
     discovery_absent(driver);
@@ -275,7 +275,7 @@ static gm_status discovery_collect(gm__registry *registry, gm_device_entry **out
   const gm_status status = discovery_total(registry, drivers, &total, err);
   if (status != GM_OK) return status;
   gm_device_entry *entries = gm__alloc_array(services, total, sizeof *entries);
-  if (!entries) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "discover", "no host memory for %zu devices", total);
+  if (!entries) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "discover", "no host memory for %zu devices", total);
   for (uint32_t i = 0; i < drivers; i++) used += discovery_copy(registry->drivers[i], entries + used, total - used);
   *fewer = used < total;
   if (*fewer) {

@@ -45,11 +45,11 @@ static gm_status helper_find(const gm_context *ctx, char *path, size_t capacity,
   if (given && given[0]) {
     int length = snprintf(path, capacity, "%s", given);
     if (path[0] == '/' && (size_t)length < capacity && access(path, X_OK) == 0) return GM_OK;
-    return gm__fail(err, GM_ERR_NOT_FOUND, errno, "gm-probe", "the probe helper %s is no absolute path of a program",
-                    given);
+    return gm__fail_native(err, GM_ERR_NOT_FOUND, errno, "gm-probe",
+                           "the probe helper %s is no absolute path of a program", given);
   }
   if (helper_find_beside(path, capacity)) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm-probe",
+  return gm__fail(err, GM_ERR_NOT_FOUND, "gm-probe",
                   "the helper gm-probe is not where libgm was installed; name it in GM_PROBE_HELPER");
 }
 
@@ -75,13 +75,13 @@ gm_status gm__helper_start(const gm_context *ctx, const char *const words[GM__HE
   for (size_t i = 0; i < GM__HELPER_WORDS && words[i]; i++) argv[i + 1] = (char *)(uintptr_t)words[i];
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    return gm__fail(err, GM_ERR_SYSTEM, errno, "pipe2", "no pipe to the probe helper: %s", strerror(errno));
+    return gm__fail_native(err, GM_ERR_SYSTEM, errno, "pipe2", "no pipe to the probe helper: %s", strerror(errno));
   }
   int failed = helper_spawn(path, argv, ends[1], &out->pid);
   close(ends[1]);
   if (failed) {
     close(ends[0]);
-    return gm__fail(err, GM_ERR_SYSTEM, failed, "posix_spawn", "%s does not start: %s", path, strerror(failed));
+    return gm__fail_native(err, GM_ERR_SYSTEM, failed, "posix_spawn", "%s does not start: %s", path, strerror(failed));
   }
   out->fd = ends[0];
   gm__helper_limit(out, limit_ms);
@@ -100,11 +100,11 @@ gm_status gm__helper_read(const gm__helper *helper, void *data, size_t bytes, gm
     struct pollfd poller = {.fd = helper->fd, .events = POLLIN};
     int ready = poll(&poller, 1, (int)left_ms);
     if (ready == 0) {
-      return gm__fail(err, GM_ERR_TIMEOUT, 0, "gm-probe", "the driver did not answer in %u s", helper->limit_ms / 1000);
+      return gm__fail(err, GM_ERR_TIMEOUT, "gm-probe", "the driver did not answer in %u s", helper->limit_ms / 1000);
     }
     ssize_t got = ready < 0 ? -1 : read(helper->fd, at, bytes);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm-probe", "the probe helper ended without an answer");
+    if (got <= 0) return gm__fail(err, GM_ERR_UNAVAILABLE, "gm-probe", "the probe helper ended without an answer");
     at += got;
     bytes -= (size_t)got;
   }
@@ -133,9 +133,10 @@ gm_status gm__helper_end(gm__helper *helper, gm_status status, gm_error *err) {
   if (helper->deadline > grace) helper->deadline = grace;
   int ended = helper_wait(helper);
   if (WIFSIGNALED(ended) && status == GM_ERR_UNAVAILABLE) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, WTERMSIG(ended), "gm-probe",
-                    "the driver ended the probe helper with signal %d (%s): it would have ended this process too",
-                    WTERMSIG(ended), strsignal(WTERMSIG(ended)));
+    return gm__fail_native(
+        err, GM_ERR_UNAVAILABLE, WTERMSIG(ended), "gm-probe",
+        "the driver ended the probe helper with signal %d (%s): it would have ended this process too", WTERMSIG(ended),
+        strsignal(WTERMSIG(ended)));
   }
   return status;
 }

@@ -35,12 +35,12 @@ static gm_status isolate_receive(gm__driver *driver, const gm__helper *child, gm
   if (status != GM_OK) return status;
   gm__answer_mend_backend(&head.info);
   if (!isolate_head_ok(driver, &head)) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, "gm-probe",
+    return gm__fail(err, GM_ERR_FORMAT, "gm-probe",
                     "the probe helper is not of this version of gm, or its answer is damaged");
   }
   size_t bytes = head.entry_count * sizeof(gm_device_entry);
   gm_device_entry *entries = gm__alloc(services, bytes);
-  if (!entries) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm-probe", "no host memory for its answer");
+  if (!entries) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm-probe", "no host memory for its answer");
   status = gm__helper_read(child, entries, bytes, err);
   if (status != GM_OK) {
     gm__release(services, entries, bytes);
@@ -82,7 +82,7 @@ static gm_status isolate_receive_looks(gm__driver *driver, gm__helper *child, ui
     gm__helper_limit(child, GM__ISOLATE_LOOK_MS);
     const gm_status status = gm__helper_read(child, &look, sizeof look, err);
     if (status != GM_OK) return status;
-    if (look.index != i) return gm__fail(err, GM_ERR_FORMAT, 0, "gm-probe", "the probe helper's look is damaged");
+    if (look.index != i) return gm__fail(err, GM_ERR_FORMAT, "gm-probe", "the probe helper's look is damaged");
     isolate_enter_look(&driver->entries[i], &look);
   }
   return GM_OK;
@@ -97,9 +97,10 @@ static void isolate_look(gm__driver *driver, gm__helper *child) {
   const bool hung = status == GM_ERR_TIMEOUT, killed = status == GM_ERR_UNAVAILABLE && why.native_code;
   if (!hung && !killed) return;
   driver->deadly = driver->entries[index].id;
-  gm__fail(&driver->deadly_why, status, why.native_code, "gm-probe",
-           hung ? "did not open in %d s in the probe helper" : "opening it ended the probe helper with signal %d",
-           hung ? GM__ISOLATE_LOOK_MS / 1000 : (int)why.native_code);
+  gm__fail_native(
+      &driver->deadly_why, status, why.native_code, "gm-probe",
+      hung ? "did not open in %d s in the probe helper" : "opening it ended the probe helper with signal %d",
+      hung ? GM__ISOLATE_LOOK_MS / 1000 : (int)why.native_code);
 }
 
 gm_status gm__isolate(gm__driver *driver, gm_error *err) {

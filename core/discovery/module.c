@@ -37,7 +37,7 @@ gm_status gm__module_load(const char *path, const gm_backend_ops **out, gm_error
   const gm_backend_ops *ops = library ? module_ops(library) : NULL;
   if (!ops) {
     const char *words = library ? "it exports no gm_backend_module" : why[0] ? why : "there is no such file";
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_backend_module", "%s: %s", path, words);
+    return gm__fail(err, GM_ERR_UNAVAILABLE, "gm_backend_module", "%s: %s", path, words);
   }
   *out = ops;
   return GM_OK;

@@ -21,7 +21,7 @@ static gm_status probe_write(int fd, const void *data, size_t bytes, gm_error *e
     ssize_t wrote = write(fd, at, bytes);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0)
-      return gm__fail(err, GM_ERR_IO, errno, "write", "the finding could not be written: %s", strerror(errno));
+      return gm__fail_native(err, GM_ERR_IO, errno, "write", "the finding could not be written: %s", strerror(errno));
     at += wrote;
     bytes -= (size_t)wrote;
   }
@@ -81,7 +81,7 @@ static gm_status probe_discover(gm_context *ctx, const char *backend, int fd, gm
   gm_status status = gm__registry_get(ctx, &registry, err);
   if (status != GM_OK) return status;
   gm__driver *driver = gm__registry_find(registry, backend);
-  if (!driver) return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_probe_serve", "no backend \"%s\"", backend);
+  if (!driver) return gm__fail(err, GM_ERR_NOT_FOUND, "gm_probe_serve", "no backend \"%s\"", backend);
   status = gm__discover_driver(driver, GM_PROBE_ACTIVE, err);
   if (status == GM_OK) status = probe_write_driver(driver, fd, err);
   return status == GM_OK ? probe_write_looks(driver, fd, err) : status;

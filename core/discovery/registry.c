@@ -83,11 +83,10 @@ static gm_status registry_add(gm__registry *registry, const gm__known_backend *k
                               gm_error *err) {
   const gm_services *services = gm__context_services(registry->ctx);
   if (registry->count == GM__MAX_DRIVERS) {
-    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_backend_register", "there are %d backends already", GM__MAX_DRIVERS);
+    return gm__fail(err, GM_ERR_OVER_LIMIT, "gm_backend_register", "there are %d backends already", GM__MAX_DRIVERS);
   }
   gm__driver *driver = gm__alloc(services, sizeof *driver);
-  if (!driver)
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_backend_register", "no host memory for a backend");
+  if (!driver) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_backend_register", "no host memory for a backend");
   driver->ctx = registry->ctx;
   driver->known = known;
   driver->has_ops = ops != NULL;
@@ -110,7 +109,7 @@ static gm_status registry_add(gm__registry *registry, const gm__known_backend *k
 
 static gm_status registry_create(gm_context *ctx, gm__registry **out, gm_error *err) {
   gm__registry *registry = gm__alloc(gm__context_services(ctx), sizeof *registry);
-  if (!registry) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "registry", "no host memory for the registry");
+  if (!registry) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "registry", "no host memory for the registry");
   registry->ctx = ctx;
   gm__mutex_init(&registry->lock, GM__RANK_REGISTRY);
   for (size_t i = 0; gm__known_backend_at(i); i++) {
@@ -178,7 +177,7 @@ gm_status gm_backend_register(gm_context *ctx, const gm_backend_ops *ops, gm_err
 
 gm_status gm__driver_init(gm__driver *driver, gm_error *err) {
   if (!driver->has_ops) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "init", "this build has no %s backend", driver->info.name);
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "init", "this build has no %s backend", driver->info.name);
   }
   gm__mutex_lock(&driver->lock);
   const gm_status status = gm__driver_init_locked(driver, err);

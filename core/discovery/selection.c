@@ -227,9 +227,8 @@ static gm_status select_fail(const select_work *work, const gm_selection *out, g
   }
   char asked[32];
   gm_format_bytes(work->bytes, asked, sizeof asked);
-  if (!out->rejected_count)
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_select_backend_for_bytes", "there is no device");
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_select_backend_for_bytes", "no device can take %s: %s", asked, tried);
+  if (!out->rejected_count) return gm__fail(err, GM_ERR_NOT_FOUND, "gm_select_backend_for_bytes", "there is no device");
+  return gm__fail(err, GM_ERR_NOT_FOUND, "gm_select_backend_for_bytes", "no device can take %s: %s", asked, tried);
 }
 
 /* The next backend of "a,b,c"; NULL: the name is none, and *list stays at it. */
@@ -304,7 +303,7 @@ static gm_status select_make_rules(gm_context *ctx, const gm_select_params *para
 }
 
 static gm_status select_no_memory(const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a selection");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a selection");
 }
 
 static gm_status select_fill(select_work *work, const gm_select_params *params, gm_error *err) {

@@ -19,7 +19,7 @@ static gm_status file_check_way(gm_way way, gm_error *err) {
     case GM_WAY_DIRECT:
     case GM_WAY_MAP: return GM_OK;
     case GM_WAY_GDS:
-      return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, file_open_op,
+      return gm__fail(err, GM_ERR_NOT_SUPPORTED, file_open_op,
                       "the way gds (GPUDirect Storage) comes with a later version of gm");
   }
   return gm__bad_argument(err, file_open_op, "`way` is %d, no gm_way", (int)way);
@@ -39,7 +39,7 @@ gm_status gm__file_make(const gm_services *services, const char *path, gm_way wa
   char *copy = file ? gm__alloc(services, strlen(path) + 1) : NULL;
   if (!copy) {
     gm__release(services, file, sizeof *file);
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, file_open_op, "no host memory for an open file");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, file_open_op, "no host memory for an open file");
   }
   memcpy(copy, path, strlen(path) + 1);
   file->services = services;

@@ -16,7 +16,7 @@ enum { NEW_PAGE = GM__DATA_FILE_DIRECT };
 gm_status gm__new_file_begin(const gm_services *services, const char *path, uint64_t bytes, gm_way way,
                              gm__new_file **out, gm_error *err) {
   gm__new_file *file = gm__alloc(services, sizeof *file);
-  if (!file) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_file_create", "no host memory for a new file");
+  if (!file) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_file_create", "no host memory for a new file");
   gm_status status = gm__side_file_open(path, &file->side, err);
   if (status != GM_OK) {
     gm__release(services, file, sizeof *file);
@@ -51,7 +51,7 @@ static gm_status new_write_copied(const gm__side_file *side, uint64_t at, const 
                                   gm_error *err) {
   unsigned char *memory = gm__mapping_new(NEW_COPY);
   uint64_t direct = 0;
-  if (!memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "mmap", "no host memory for %d bytes", NEW_COPY);
+  if (!memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "mmap", "no host memory for %d bytes", NEW_COPY);
   gm_status status = GM_OK;
   for (uint64_t done = 0, part; done < bytes && status == GM_OK; done += part) {
     const uint64_t lead = (at + done) % NEW_PAGE;
@@ -92,7 +92,7 @@ gm_status gm__new_file_commit(gm__new_file *file, gm_error *err) {
   const uint64_t end = atomic_load(&file->end);
   gm_status status = GM_OK;
   if (atomic_load(&file->failed)) {
-    return gm__fail(err, GM_ERR_IO, 0, "gm_file_commit", "%.300s: a write to the new file has failed", file->side.path);
+    return gm__fail(err, GM_ERR_IO, "gm_file_commit", "%.300s: a write to the new file has failed", file->side.path);
   }
   if (file->reserved > end) status = gm__data_file_cut(&file->side.side, file->side.path, end, err);
   if (status == GM_OK) status = gm__side_file_give(&file->side, err);

@@ -137,7 +137,7 @@ static gm_status read_take(gm__read *read, gm__read_piece *piece, gm_error *err)
   if (!room) return GM_OK;
   gm_status status = GM_ERR_TIMEOUT;
   while (status == GM_ERR_TIMEOUT && !read_stops(read)) status = room->take(room->user, &piece->memory, err);
-  if (status == GM_ERR_TIMEOUT) status = gm__fail(err, GM_ERR_CANCELLED, 0, "read", "the read was cancelled");
+  if (status == GM_ERR_TIMEOUT) status = gm__fail(err, GM_ERR_CANCELLED, "read", "the read was cancelled");
   return status;
 }
 
@@ -260,7 +260,7 @@ static void read_drop(gm__read *read) {
 /* Whether the caller has its answer, in `status` and `out`. REQUIRES: read lock */
 static bool read_answer(gm__read *read, gm__read_piece **out, gm_status *status, gm_error *err) {
   if (atomic_load(&read->cancelled) && read->status == GM_OK) {
-    read->status = gm__fail(&read->failure, GM_ERR_CANCELLED, 0, "read", "the read was cancelled");
+    read->status = gm__fail(&read->failure, GM_ERR_CANCELLED, "read", "the read was cancelled");
   }
   if (read->status == GM_OK) {
     read_slot *slot = read_pop(read);
@@ -285,7 +285,7 @@ gm_status gm__read_next(gm__read *read, uint64_t timeout_ns, gm__read_piece **ou
     if (slot) {
       read_work_one(&read->each[0], slot);
     } else if (!gm__cond_wait_until(&read->arrived, &read->lock, deadline) && !read->first) {
-      status = gm__fail(err, GM_ERR_TIMEOUT, 0, "read", "no piece has arrived in time");
+      status = gm__fail(err, GM_ERR_TIMEOUT, "read", "no piece has arrived in time");
       break;
     }
   }
@@ -349,7 +349,7 @@ static gm_status read_check(const gm__read_range *ranges, uint64_t count, gm_err
     if (!ranges[i].bytes) continue;
     const uint64_t size = file->input.bytes, extent = read_extent(&ranges[i]);
     if (ranges[i].at <= size && extent <= size - ranges[i].at) continue;
-    return gm__fail(err, GM_ERR_IO, 0, "read", "%.300s: has %llu bytes, %llu bytes at %llu end behind it", file->path,
+    return gm__fail(err, GM_ERR_IO, "read", "%.300s: has %llu bytes, %llu bytes at %llu end behind it", file->path,
                     (unsigned long long)size, (unsigned long long)extent, (unsigned long long)ranges[i].at);
   }
   return GM_OK;
@@ -361,7 +361,7 @@ static gm_status read_make(const gm__read_range *ranges, uint64_t count, const g
   gm__read_row *rows = read && count ? gm__alloc_array(services, (size_t)count, sizeof *rows) : NULL;
   if (!read || (count && !rows)) {
     gm__release(services, read, sizeof *read);
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "read", "no host memory for a plan of %llu ranges",
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "read", "no host memory for a plan of %llu ranges",
                     (unsigned long long)count);
   }
   read->services = services;

@@ -68,8 +68,8 @@ static gm_status run_read_cached(gm__read_run *run, uint64_t at, unsigned char *
         gm__input_file_read_some(&file->input, file->path, at + done, to + done, bytes - done, &got, err);
     if (status != GM_OK) return status;
     if (got == 0) {
-      return gm__fail(err, GM_ERR_IO, 0, "pread", "%.300s: ends at byte %llu, it had %llu when it was opened",
-                      file->path, (unsigned long long)(at + done), (unsigned long long)file->input.bytes);
+      return gm__fail(err, GM_ERR_IO, "pread", "%.300s: ends at byte %llu, it had %llu when it was opened", file->path,
+                      (unsigned long long)(at + done), (unsigned long long)file->input.bytes);
     }
   }
   return GM_OK;
@@ -145,7 +145,7 @@ static gm_status run_direct_place(gm__read_run *run, const gm__input_file *direc
 static gm_status run_need_bounce(gm__read_run *run, gm_error *err) {
   if (!run->bounce) run->bounce = gm__mapping_new((size_t)run->piece_bytes);
   if (run->bounce) return GM_OK;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "mmap", "no host memory for %llu bytes",
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "mmap", "no host memory for %llu bytes",
                   (unsigned long long)run->piece_bytes);
 }
 
@@ -248,6 +248,7 @@ gm_status gm__read_run_piece(gm__read_run *run, gm_error *err) {
   if (status == GM_OK) status = gm__input_file_check_unchanged(&piece->file->input, piece->file->path, &changed);
   if (changed.status == GM_OK) return status;
   run->failed_at = piece->at;
-  return gm__fail(err, status, changed.native_code, changed.op, "%.300s, while bytes %llu to %llu were read",
-                  changed.message, (unsigned long long)piece->at, (unsigned long long)(piece->at + piece->bytes));
+  return gm__fail_native(err, status, changed.native_code, changed.op, "%.300s, while bytes %llu to %llu were read",
+                         changed.message, (unsigned long long)piece->at,
+                         (unsigned long long)(piece->at + piece->bytes));
 }

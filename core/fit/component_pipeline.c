@@ -102,17 +102,17 @@ static gm_status pipeline_read(pipeline *self, char *text, gm_error *err) {
   }
   switch (gm__file_text(NULL, path, text, PIPELINE_INDEX)) {
     case GM__FILE_OK: break;
-    case GM__FILE_ABSENT: return gm__fail(err, GM_ERR_NOT_FOUND, 0, pipeline_op, "%.300s: there is no such file", path);
+    case GM__FILE_ABSENT: return gm__fail(err, GM_ERR_NOT_FOUND, pipeline_op, "%.300s: there is no such file", path);
     case GM__FILE_TOO_LARGE:
-      return gm__fail(err, GM_ERR_FORMAT, 0, pipeline_op, "%.300s: more than the %d bytes of any index", path,
+      return gm__fail(err, GM_ERR_FORMAT, pipeline_op, "%.300s: more than the %d bytes of any index", path,
                       (int)PIPELINE_INDEX);
     case GM__FILE_UNREADABLE:
-      return gm__fail(err, GM_ERR_IO, 0, pipeline_op, "%.300s cannot be read, or is no text", path);
+      return gm__fail(err, GM_ERR_IO, pipeline_op, "%.300s cannot be read, or is no text", path);
   }
   gm__json_scan_init(&self->scan, text, strlen(text));
   self->scan.python_numbers = true;
   if (pipeline_parse(self)) return GM_OK;
-  return gm__fail(err, GM_ERR_FORMAT, 0, pipeline_op, "%.200s: byte %llu: %s", path,
+  return gm__fail(err, GM_ERR_FORMAT, pipeline_op, "%.200s: byte %llu: %s", path,
                   (unsigned long long)self->scan.problem_at, self->scan.problem);
 }
 
@@ -128,7 +128,7 @@ static gm_status pipeline_estimate_one(const gm_services *services, const pipeli
   }
   const gm_status status = gm_model_open_header(services, path, &model, &why);
   if (status != GM_OK) {
-    return gm__fail(err, status, why.native_code, pipeline_op, "component %s: %.300s", name->name, why.message);
+    return gm__fail_native(err, status, why.native_code, pipeline_op, "component %s: %.300s", name->name, why.message);
   }
   *out = (gm_component){.kind = name->kind};
   snprintf(out->name, sizeof out->name, "%s", name->name);
@@ -160,7 +160,7 @@ gm_status gm_estimate_pipeline(const gm_services *services, const char *path, co
   if (status == GM_OK) status = gm__component_run(pipeline_op, settings, &run, err);
   if (status != GM_OK) return status;
   char *text = gm__alloc_array(services, PIPELINE_INDEX, 1);
-  if (!text) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, pipeline_op, "no host memory for an index");
+  if (!text) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, pipeline_op, "no host memory for an index");
   status = pipeline_read(&self, text, err);
   if (status == GM_OK) status = pipeline_estimate(services, &self, &run, out, capacity, err);
   if (status == GM_OK) *out_count = self.count;

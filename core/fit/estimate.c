@@ -95,7 +95,7 @@ gm_status gm__estimate_make(const gm_services *services, gm_model_config *config
   gm__layers_doubt(config);
   out->layers = gm__alloc_array(services, out->shape.layers, sizeof *out->layers);
   if (!out->layers) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_estimate_memory", "no host memory for %llu layers",
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_estimate_memory", "no host memory for %llu layers",
                     (unsigned long long)out->shape.layers);
   }
   gm__weights *weights = &out->weights;

@@ -240,7 +240,7 @@ static gm_status shape_check_type(gm_dtype type, uint64_t width, const char *wha
     return gm__bad_argument(err, "gm_estimate_memory", "%d is no type of a cache", (int)type);
   }
   if (width % elements == 0) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_estimate_memory",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_estimate_memory",
                   "a cache of type %s needs %s of a multiple of %u; these have %llu", gm_dtype_name(type), what,
                   elements, (unsigned long long)width);
 }
@@ -254,12 +254,12 @@ static gm_status shape_check_types(const gm__shape *shape, gm_error *err) {
   if (status == GM_OK) status = shape_check_type(shape->value_type, values, what, err);
   if (status != GM_OK) return status;
   if (shape->mla && shape->key_type != shape->value_type) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_estimate_memory",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_estimate_memory",
                     "this model keeps keys and values together, in one type, not in %s and %s",
                     gm_dtype_name(shape->key_type), gm_dtype_name(shape->value_type));
   }
   if (!shape->flash && shape_is_quantised(shape->value_type)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_estimate_memory",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_estimate_memory",
                     "values of type %s need flash attention; keys do not", gm_dtype_name(shape->value_type));
   }
   return GM_OK;
@@ -270,7 +270,7 @@ static gm_status shape_take_types(gm__shape *shape, const gm_estimate_settings *
   shape->value_type = settings->value_type == GM_DTYPE_F64 ? GM_DTYPE_F16 : settings->value_type;
   shape->flash = !settings->plain_attention && !shape->traits->no_flash;
   if (shape->encoder_decoder && settings->separate_sequences && shape->sequences > 1) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_estimate_memory",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_estimate_memory",
                     "an encoder-decoder has one cache for all sequences");
   }
   gm_status status = shape_check_types(shape, err);

@@ -18,8 +18,7 @@ gm_status gm_fit_device_read(gm_device *device, gm_fit_device *out, gm_error *er
   gm_status status = gm_device_memory_info(device, &memory, err);
   if (status != GM_OK) return status;
   if (memory.free_bytes == GM_UNKNOWN_BYTES) {
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "%s: no figure for its free memory",
-                    gm_device_get_info(device)->name);
+    return gm__fail(err, GM_ERR_NOT_FOUND, op, "%s: no figure for its free memory", gm_device_get_info(device)->name);
   }
   out->name = gm_device_get_info(device)->name;
   out->free_bytes = gm__sub_sat(memory.free_bytes, memory.promised_bytes);

@@ -68,7 +68,7 @@ gm_status gm__op_list_plan(gm__op_list *list, uint64_t alignment, uint64_t *out,
   uint64_t *offsets = NULL;
   if (list->status == GM_OK) offsets = gm__alloc_array(&list->services, list->count, sizeof *offsets);
   if (!offsets) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_estimate_memory", "no host memory for %llu operations",
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_estimate_memory", "no host memory for %llu operations",
                     (unsigned long long)list->count);
   }
   for (uint64_t i = 0; i < list->count; i++) {

@@ -173,8 +173,7 @@ gm_status gm_place_layers(const gm_services *services, const gm_fit_request *req
   placement p = {.services = services, .request = &asked};
   if (!placement_open(&p)) {
     placement_close(&p);
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a split of %u layers",
-                    asked.layer_count);
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a split of %u layers", asked.layer_count);
   }
   const bool found = placement_search(&p, false, &split);
   if (!found) placement_search(&p, true, &split);

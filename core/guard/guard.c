@@ -31,7 +31,7 @@ static gm_status guard_probe(gm_device *device, gm_error *err) {
   unsigned char seen[GUARD_PROBE] = {0};
   gm_memory memory;
   if (!gm__device_has_default_stream(device)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pool_create", "red zones and patterns " GM__STREAM_MISSING);
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_pool_create", "red zones and patterns " GM__STREAM_MISSING);
   }
   gm_status status = gm__device_alloc(device, &request, &memory, err);
   if (status) return status;
@@ -43,7 +43,7 @@ static gm_status guard_probe(gm_device *device, gm_error *err) {
   gm__device_free(device, &memory, NULL);
   if (!status && seen[GUARD_PROBE - 1] == (unsigned char)GM_DEBUG_FRESH_PATTERN[0]) return GM_OK;
   if (status && status != GM_ERR_NOT_SUPPORTED) return status;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pool_create",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_pool_create",
                   "red zones and patterns need memory whose contents can be read, and that of %s cannot",
                   device->info.name);
 }
@@ -73,7 +73,7 @@ gm_status gm__guard_create(gm__heap *heap, gm_device *device, const gm_pool_para
   gm_status status = asked.poison || asked.zone ? guard_probe(device, err) : GM_OK;
   if (status) return status;
   gm__guard *guard = gm__alloc(gm__context_services(ctx), sizeof *guard);
-  if (!guard) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool's guard");
+  if (!guard) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pool_create", "no host memory for a pool's guard");
   *guard = asked;
   gm__mutex_init(&guard->lock, GM__RANK_GUARD);
   gm__cond_init(&guard->changed);
@@ -164,7 +164,7 @@ static gm_status guard_prepare(gm__guard *guard, const gm__want *want, const gm_
   const bool fresh = guard->poison && !(want->flags & GM_ZERO);
   const gm_status status = record ? gm__guard_write(guard, record, want->stream, fresh, err) : GM_OK;
   if (status || (record && guard_set(guard, grant, record))) return status;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the record of a guarded block");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_alloc", "no host memory for the record of a guarded block");
 }
 
 static gm_acquire guard_refuse(gm__guard *guard, const gm__want *want, const gm__grant *grant, gm__guard_record *record,

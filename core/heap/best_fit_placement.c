@@ -12,7 +12,7 @@ static gm_status best_fit_begin(gm__attempt *attempt, gm_error *err) {
   if (attempt->want->exact / heap->provider.rules.granule > UINT32_MAX) {
     const gm_status status = gm__headroom_check(heap, attempt->want, err);
     if (status) return status;
-    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "gm_alloc", "more than a segment of the pool can hold");
+    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, "gm_alloc", "more than a segment of the pool can hold");
   }
   attempt->arena = gm__arena_for(&heap->arenas, attempt->want, &attempt->kind);
   return attempt->arena ? GM_OK : gm__arena_missing(&heap->arenas, err);
@@ -31,7 +31,7 @@ static bool best_fit_moved(gm__attempt *attempt) {
 static gm_status best_fit_fresh(gm__attempt *attempt, gm_error *err) {
   gm__arena *arena = attempt->arena;
   if (gm__arena_is_full(arena)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc",
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_alloc",
                     "a thread's part of the pool has no room for more than %" PRIu32 " blocks and free chunks",
                     arena->chunks.most);
   }

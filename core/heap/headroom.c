@@ -75,12 +75,12 @@ static gm_status headroom_refuse(const gm__heap *heap, const gm__want *want, uin
   char holder[GM__HOLDER_TEXT];
   const uint64_t total = heap->device->info.total_bytes, need = gm__add_sat(in_use, want->exact);
   if (!heap->provider.has_upstream && total && want->exact > total) {
-    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+    return gm__fail(err, GM_ERR_OVER_LIMIT, "gm_alloc",
                     "%" PRIu64 " bytes are more than the %" PRIu64 " that the device has in all", want->exact, total);
   }
   const uint64_t promised = gm__room_promised(&heap->provider.claim);
   if (!heap->provider.has_upstream && promised) {
-    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+    return gm__fail(err, GM_ERR_OVER_LIMIT, "gm_alloc",
                     "%" PRIu64 " bytes beside %" PRIu64 " in use are %" PRIu64 " more than the %" PRIu64
                     " that the pool may have beside the %" PRIu64 " that reservations hold%s: %s, or free so much",
                     want->exact, in_use, need - most, most, promised,
@@ -88,7 +88,7 @@ static gm_status headroom_refuse(const gm__heap *heap, const gm__want *want, uin
                     gm__room_promise_advice(&heap->provider.claim));
   }
   return gm__fail(
-      err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+      err, GM_ERR_OVER_LIMIT, "gm_alloc",
       "%" PRIu64 " bytes beside %" PRIu64 " in use are %" PRIu64 " more than the %" PRIu64
       " that the pool's cap, memory_fraction and min_free_bytes leave it: free at least so much, or change them",
       want->exact, in_use, need - most, most);

@@ -20,7 +20,7 @@
 
 static gm_status heap_pools_none(const gm__want *want, gm_error *err) {
   gm__ladder_blame(want->ladder, GM_CAUSE_POOLED_ONLY);
-  return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, "gm_alloc",
+  return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, "gm_alloc",
                   "no memory that the pool keeps serves%s, and GM_POOLED_ONLY allows no other",
                   gm__want_is_dedicated(want) ? " (GM_DEDICATED: one of exactly that size)" : "");
 }

@@ -115,7 +115,7 @@ gm_status gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params
   heap->reclaimer = (gm__reclaimer){
       .user = heap, .held = heap_tell_held, .pooled = heap_tell_pooled, .idle = heap_tell_idle, .give = heap_give};
   if (done || status) return status;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pool_create", "no host memory for a pool");
 }
 
 /* Takes what the arenas could have given back off the device's figures. */

@@ -36,7 +36,7 @@ gm_status gm__heap_sleep_begin(gm__heap *heap, gm_stream *stream, gm__heap_sleep
   *out = (gm__heap_sleep){.begun = false};
   if (err) *err = (gm_error){.status = GM_OK}; /* a backend may fail without a word */
   if (!pages->usable) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, sleep_op, "pool \"%s\" maps no pages", heap->provider.name);
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, sleep_op, "pool \"%s\" maps no pages", heap->provider.name);
   }
   gm_status status = sleep_drain(heap, stream, err);
   if (status) return status;

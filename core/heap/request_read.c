@@ -29,7 +29,7 @@ static gm_status request_check_words(const gm_request *request, gm_error *err) {
     return gm__bad_argument(err, op, "`must_be` is %u, none of gm_must_be", (unsigned)request->must_be);
   }
   if (request->reserved[0]) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`reserved` comes with a later version: it must be 0");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "`reserved` comes with a later version: it must be 0");
   }
   return GM_OK;
 }
@@ -119,13 +119,13 @@ static gm_status request_no_type(const gm__heap *heap, const gm_request *request
   if (request->require) request_say(wishes, sizeof wishes, names);
   snprintf(names, sizeof names, "of memory_types 0x%x", request->memory_types);
   if (request->memory_types) request_say(wishes, sizeof wishes, names);
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc", "%s has no memory that is %s", heap->device->info.name,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_alloc", "%s has no memory that is %s", heap->device->info.name,
                   wishes);
 }
 
 static gm_status request_of_upstream(const gm_request *request, gm_error *err) {
   if (!request->require && !request->memory_types && !(request->flags & GM_MAPPED)) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_alloc",
                   "the pool's upstream chooses the memory, and gm does not know of which type it is: no %s",
                   request->require        ? "`require`"
                   : request->memory_types ? "`memory_types`"
@@ -165,7 +165,7 @@ static gm_status request_check_stream(const gm__heap *heap, const gm_request *re
   if (request->stream) {
     const bool writes = zeroes || patterns;
     if (!request->stream->silent || !(writes || commits)) return GM_OK;
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_alloc",
                     "%s is work on `stream`, which the engine lent without leave to submit (may_submit false): name "
                     "another stream, or do it in the engine's own commands",
                     zeroes    ? "GM_ZERO"
@@ -177,7 +177,7 @@ static gm_status request_check_stream(const gm__heap *heap, const gm_request *re
   const bool fills = zeroes && !own && (heap->provider.has_upstream || !gm__device_has_host_types_only(device, &asked));
   if ((!fills && !commits) || gm__device_chosen_stream(device)) return GM_OK;
   return gm__fail(
-      err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc",
+      err, GM_ERR_NOT_SUPPORTED, "gm_alloc",
       "%s is work on a stream; the request names none, and gm has none of its own on this device: " GM__STREAM_ADVICE,
       fills ? "GM_ZERO" : "GM_COMMIT");
 }

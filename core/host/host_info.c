@@ -154,7 +154,7 @@ gm_status gm_host_info_read(const char *root, gm_host_info *out, gm_error *err) 
     return gm__bad_argument(err, op, "`root` must be shorter than %d characters", GM__FILE_PATH_SIZE / 2);
   }
   gm__host_scratch *scratch = gm__host_scratch_take(NULL);
-  if (!scratch) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to read the figures");
+  if (!scratch) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory to read the figures");
   host_read_all(root ? root : "", scratch, out);
   gm__host_scratch_give(NULL, scratch);
   return GM_OK;

@@ -241,7 +241,7 @@ static gm_status load_check_rest(const gm_loaded_model *loaded, const gm_model *
   if (status != GM_OK) return status;
   if (loaded->count != model->tensor_count) return gm__bad_argument(err, load_op, "`loaded` is of another model");
   if (gm__load_files_identity(model) == loaded->identity) return GM_OK;
-  return gm__fail(err, GM_ERR_IO, 0, load_op, "%.300s: is another file, or has changed since the load that failed",
+  return gm__fail(err, GM_ERR_IO, load_op, "%.300s: is another file, or has changed since the load that failed",
                   model->shards[0].path);
 }
 

@@ -58,7 +58,7 @@ static gm_status block_inspect_span(gm__load_job *job, block_target *target, con
   gm_memory_type type = {.struct_size = sizeof type};
   uint64_t offset = 0;
   gm_status status = gm_block_memory(target->pool, &span->block, &memory, &offset);
-  if (status != GM_OK) return gm__fail(err, status, 0, "gm_block_memory", "%s", gm_status_text(status));
+  if (status != GM_OK) return gm__fail(err, status, "gm_block_memory", "%s", gm_status_text(status));
   status = gm_device_memory_type(gm_pool_device(target->pool), memory.type, &type, err);
   if (status != GM_OK) return status;
   if (!(type.flags & GM_MEMORY_DEVICE_LOCAL)) job->result.fallback_bytes += bytes;

@@ -30,7 +30,7 @@ gm_status gm__load_files_get(gm__load_files *files, uint32_t shard, gm_file **ou
   if (status != GM_OK) return status;
   *out = *file;
   if (gm__input_file_same(&(*file)->input, &known->file)) return GM_OK;
-  return gm__fail(err, GM_ERR_IO, 0, "gm_model_load", "%.300s: has changed since gm_model_open read its header",
+  return gm__fail(err, GM_ERR_IO, "gm_model_load", "%.300s: has changed since gm_model_open read its header",
                   known->path);
 }
 
@@ -68,6 +68,6 @@ uint64_t gm__load_files_host_bytes(const gm__load_files *files) {
 gm_status gm__load_fail(const gm_model *model, const gm__tensor *tensor, const gm_error *inner, gm_error *err) {
   const char *path = model->shards[tensor->shard].path;
   const size_t length = strlen(path);
-  return gm__fail(err, inner->status, inner->native_code, inner->op, "tensor \"%.100s\" of %s: %s", tensor->name.text,
-                  length > 120 ? path + (length - 120) : path, inner->message);
+  return gm__fail_native(err, inner->status, inner->native_code, inner->op, "tensor \"%.100s\" of %s: %s",
+                         tensor->name.text, length > 120 ? path + (length - 120) : path, inner->message);
 }

@@ -71,23 +71,23 @@ static gm_status gds_open(gm__load_job *job, gm_device *device, uint32_t shard, 
   const gm__shard *known = &job->model->shards[shard];
   gm__load_gds_file *file = &job->gds.each[shard];
   if (file->gds) return GM_OK;
-  if (file->tried) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, gds_op, "cuFile could not open it");
+  if (file->tried) return gm__fail(err, GM_ERR_NOT_SUPPORTED, gds_op, "cuFile could not open it");
   file->tried = true;
   const gm_status status = gm__gds_open(device->ctx, known->path, &file->gds, err);
   if (status != GM_OK || gm__gds_is(file->gds, &known->file)) return status;
   gm__gds_close(file->gds);
   file->gds = NULL;
-  return gm__fail(err, GM_ERR_IO, 0, gds_op, "%.150s: was replaced since it was opened", known->path);
+  return gm__fail(err, GM_ERR_IO, gds_op, "%.150s: was replaced since it was opened", known->path);
 }
 
 static gm_status gds_check(gm__load_job *job, uint64_t index, gm_error *err) {
   gm_device *device = gm_pool_device(job->loaded->pools[index]);
   if (device->info.api != GM_API_CUDA) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, gds_op,
-                    "GPUDirect Storage reads into CUDA devices, this one is of %s", gm_api_name(device->info.api));
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, gds_op, "GPUDirect Storage reads into CUDA devices, this one is of %s",
+                    gm_api_name(device->info.api));
   }
   const char *refusal = gds_refuses(job, index);
-  if (refusal) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, gds_op, "%s", refusal);
+  if (refusal) return gm__fail(err, GM_ERR_NOT_SUPPORTED, gds_op, "%s", refusal);
   return gds_open(job, device, job->model->tensors[index]->shard, err);
 }
 

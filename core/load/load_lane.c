@@ -23,7 +23,7 @@ static void lane_give(void *user, const gm__read_memory *memory) {
 static gm_status lane_make(gm__load_lanes *lanes, gm_device *device, gm_stream *stream, gm__load_lane **out,
                            gm_error *err) {
   gm__load_lane *lane = gm__alloc(lanes->services, sizeof *lane);
-  if (!lane) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_model_load", "no host memory for a ring");
+  if (!lane) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_model_load", "no host memory for a ring");
   const gm_status status = gm__ring_create(device, lanes->slots, lanes->slot_bytes, &lane->ring, err);
   if (status != GM_OK) {
     gm__release(lanes->services, lane, sizeof *lane);

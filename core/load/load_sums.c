@@ -119,7 +119,7 @@ static gm_status sums_compare(const sums_walk *walk, uint64_t index, uint64_t at
   unsigned char mine[SUMS_PAGE];
   const gm_status status = walk->look(walk->user, index, begin - range->at, mine, end - begin, err);
   if (status || memcmp(mine, page + (begin - at), (size_t)(end - begin)) == 0) return status;
-  return gm__fail(err, GM_ERR_IO, 0, "gm_model_load", "tensor \"%.100s\": read back, it differs from its file",
+  return gm__fail(err, GM_ERR_IO, "gm_model_load", "tensor \"%.100s\": read back, it differs from its file",
                   walk->sums->model->tensors[index]->name.text);
 }
 

@@ -169,7 +169,7 @@ static gm_status verify_sums(const gm__load_job *job, gm_error *err) {
   for (uint64_t i = 0; i < job->model->tensor_count; i++) {
     gm_error inner = {0};
     if (!job->ranges[i].bytes || atomic_load(&job->sums[i]) == 0) continue;
-    gm__fail(&inner, GM_ERR_IO, 0, "gm_model_load", "read back, it differs from what was loaded");
+    gm__fail(&inner, GM_ERR_IO, "gm_model_load", "read back, it differs from what was loaded");
     return gm__load_fail(job->model, job->model->tensors[i], &inner, err);
   }
   return GM_OK;

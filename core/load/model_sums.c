@@ -20,7 +20,7 @@ static gm_status sums_step(void *user, uint64_t bytes, gm_error *err) {
   sums_job *job = user;
   job->done += bytes;
   if (!job->progress || job->progress(job->user, job->done, job->total)) return GM_OK;
-  return gm__fail(err, GM_ERR_CANCELLED, 0, sums_op, "cancelled by the caller, after %llu of %llu bytes",
+  return gm__fail(err, GM_ERR_CANCELLED, sums_op, "cancelled by the caller, after %llu of %llu bytes",
                   (unsigned long long)job->done, (unsigned long long)job->total);
 }
 

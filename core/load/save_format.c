@@ -71,7 +71,7 @@ static gm_status format_array(const gm__save_source *source, size_t row, gm__sav
 static gm_status format_npy(const gm__save_source *source, gm__save_sink *sink, gm_error *err) {
   const gm__file_table *table = &source->table;
   if (table->count != 1) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, table->op,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, table->op,
                     "an .npy file holds one tensor, here are %zu; an .npz file holds them all", table->count);
   }
   gm_status status = gm__save_sink_reserve(sink, table->services, format_bytes(table, 1, GM__NPY_BEGIN_MOST), err);
@@ -124,7 +124,7 @@ static gm_status format_npz(const gm__save_source *source, gm__save_sink *sink, 
   enum { BESIDE = GM__NPY_BEGIN_MOST + 2 * GM__NPZ_RECORD_MOST };
   const gm__file_table *table = &source->table;
   gm__npz_member *members = gm__alloc_array(table->services, table->count, sizeof *members);
-  if (!members) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, table->op, "no host memory for a file's list");
+  if (!members) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, table->op, "no host memory for a file's list");
   sink->has_crc = true;
   gm_status status =
       gm__save_sink_reserve(sink, table->services, gm__add_sat(format_bytes(table, 1, BESIDE), BESIDE), err);

@@ -59,7 +59,7 @@ static gm_status save_describe(save_job *job, gm_error *err) {
     job->rows[i] = save_row(job->model, i);
     const char *why = job->format->refuses(&job->rows[i]);
     if (!why) continue;
-    gm__fail(&inner, GM_ERR_NOT_SUPPORTED, 0, save_op, "it %s", why);
+    gm__fail(&inner, GM_ERR_NOT_SUPPORTED, save_op, "it %s", why);
     status = gm__load_fail(job->model, job->model->tensors[i], &inner, err);
   }
   return status;
@@ -70,7 +70,7 @@ static gm_status save_describe(save_job *job, gm_error *err) {
 static gm_status save_report(save_job *job, gm_error *err) {
   job->progress.tensor = job->tensor->name.text;
   if (!job->params.progress || job->params.progress(job->params.user, &job->progress)) return GM_OK;
-  return gm__fail(err, GM_ERR_CANCELLED, 0, save_op, "cancelled by the caller, after %llu of %llu bytes",
+  return gm__fail(err, GM_ERR_CANCELLED, save_op, "cancelled by the caller, after %llu of %llu bytes",
                   (unsigned long long)job->progress.done_bytes, (unsigned long long)job->progress.total_bytes);
 }
 

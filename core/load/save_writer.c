@@ -52,7 +52,7 @@ static void writer_put_back(gm__save_writer *writer, gm__save_piece *piece) {
 gm_status gm__save_writer_begin(const gm_services *services, gm__side_file *file, uint64_t piece_bytes, gm__ring *ring,
                                 gm__save_writer **out, gm_error *err) {
   gm__save_writer *writer = gm__alloc(services, sizeof *writer);
-  if (!writer) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "save", "no host memory for a writer");
+  if (!writer) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "save", "no host memory for a writer");
   writer->services = services;
   writer->file = file;
   writer->ring = ring;
@@ -117,7 +117,7 @@ static gm_status writer_make(const gm__save_writer *writer, gm__save_piece *piec
     return status;
   }
   piece->memory = gm__alloc(writer->services, (size_t)(writer->piece_bytes + WRITER_PAGE));
-  if (!piece->memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "save", "no host memory for a piece");
+  if (!piece->memory) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "save", "no host memory for a piece");
   piece->host = (unsigned char *)(uintptr_t)gm__round_up((uintptr_t)piece->memory, WRITER_PAGE);
   return GM_OK;
 }

@@ -46,11 +46,11 @@ static gm_status road_in_check(road_in *road, const gm__tensor *tensor, gm_error
   const gm_tensor_desc desc = road_in_desc(road->model, tensor);
   uint64_t bytes = 0;
   if (!road_in_name(road, tensor)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, road_op, "with the prefix its name is no key in its normal form");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, road_op, "with the prefix its name is no key in its normal form");
   }
   gm_error inner = {0};
   if (!gm_tensor_bytes(&desc, &bytes, &inner)) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, road_op, "it is no value of a store: %s", inner.message);
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, road_op, "it is no value of a store: %s", inner.message);
 }
 
 /* The bytes of a tensor that has some, in the buffer. */

@@ -67,12 +67,12 @@ static gm_status road_out_list(road_out *road, const char *prefix, gm_error *err
   const gm_status status = gm_store_list(road->store, prefix, road_out_visit, road, err);
   if (status) return status;
   if (road->listed == GM_ERR_NOT_SUPPORTED) {
-    return gm__fail(err, road->listed, 0, road_op, "\"%.300s\" is a key itself, and would have no name in the file",
+    return gm__fail(err, road->listed, road_op, "\"%.300s\" is a key itself, and would have no name in the file",
                     prefix);
   }
-  if (road->listed) return gm__fail(err, road->listed, 0, road_op, "no host memory for the keys");
+  if (road->listed) return gm__fail(err, road->listed, road_op, "no host memory for the keys");
   if (road->count) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, road_op, "no key is below \"%.300s\"", prefix ? prefix : "");
+  return gm__fail(err, GM_ERR_NOT_FOUND, road_op, "no key is below \"%.300s\"", prefix ? prefix : "");
 }
 
 static void road_out_drop(const road_out *road, const gm__file_tensor *row) {
@@ -89,8 +89,8 @@ static void road_out_end(road_out *road) {
 
 /* The reason in `inner`, with the key before it. */
 static gm_status road_out_fail(const road_out *road, const gm__file_tensor *row, const gm_error *inner, gm_error *err) {
-  return gm__fail(err, inner->status, inner->native_code, road_op, "key \"%.150s\": %s", road_out_key_of(road, row),
-                  inner->message);
+  return gm__fail_native(err, inner->status, inner->native_code, road_op, "key \"%.150s\": %s",
+                         road_out_key_of(road, row), inner->message);
 }
 
 static gm_status road_out_describe(const road_out *road, const gm_value_info *info, gm__file_tensor *row,
@@ -101,7 +101,7 @@ static gm_status road_out_describe(const road_out *road, const gm_value_info *in
   memcpy(row->shape, info->shape, sizeof row->shape);
   const char *why =
       info->form == GM_VALUE_TENSOR ? road->format->refuses(row) : "is a list or dictionary: a file has tensors alone";
-  return why ? gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, road_op, "it %s", why) : GM_OK;
+  return why ? gm__fail(err, GM_ERR_NOT_SUPPORTED, road_op, "it %s", why) : GM_OK;
 }
 
 static gm_status road_out_check(const gm_value_info *info, const gm__file_tensor *row, gm_error *err) {
@@ -109,7 +109,7 @@ static gm_status road_out_check(const gm_value_info *info, const gm__file_tensor
       !memcmp(info->shape, row->shape, sizeof row->shape)) {
     return GM_OK;
   }
-  return gm__fail(err, GM_ERR_BUSY, 0, road_op, "it got another type or shape during the call");
+  return gm__fail(err, GM_ERR_BUSY, road_op, "it got another type or shape during the call");
 }
 
 static gm_status road_out_look(road_out *road, gm__file_tensor *row, gm_value **out, gm_value_info *out_info,
@@ -140,7 +140,7 @@ static gm_status road_out_describe_all(road_out *road, gm_error *err) {
   }
   road->count = kept;
   if (status || kept) return status;
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, road_op, "the keys were deleted during the call");
+  return gm__fail(err, GM_ERR_NOT_FOUND, road_op, "the keys were deleted during the call");
 }
 
 /* ---- their bytes ---- */
@@ -153,7 +153,7 @@ static gm_status road_out_tensor(road_out *road, gm__file_tensor *row, gm__save_
   gm_value_info info = {.struct_size = sizeof info};
   gm_value *value = NULL;
   gm_status status = road_out_look(road, row, &value, &info, err);
-  if (status == GM_ERR_NOT_FOUND) status = gm__fail(err, GM_ERR_BUSY, 0, road_op, "it was deleted during the call");
+  if (status == GM_ERR_NOT_FOUND) status = gm__fail(err, GM_ERR_BUSY, road_op, "it was deleted during the call");
   if (!status) status = road_out_check(&info, row, err);
   if (!status) status = gm__save_sink_fill(sink, info.bytes, road_out_read, value, err);
   gm_value_release(value, NULL);

@@ -17,7 +17,7 @@ enum { SUM_HEAD = 32, SUM_NUMBER = 8, SUM_OF_ALL = 24 /* where the checksum of a
 static const char sum_magic[SUM_NUMBER] = {'G', 'M', 'S', 'U', 'M', 0, 0, 2};
 
 static gm_status sum_no_memory(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "checksums", "no host memory for a file's checksums");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "checksums", "no host memory for a file's checksums");
 }
 
 /* ---- making them ---- */
@@ -84,7 +84,7 @@ static bool sum_path(const char *path, char out[GM__FILE_PATH_SIZE]) {
 }
 
 static gm_status sum_path_too_long(const char *path, gm_error *err) {
-  return gm__fail(err, GM_ERR_IO, 0, "checksums", "%.300s: its path leaves no room for that of a checksum file", path);
+  return gm__fail(err, GM_ERR_IO, "checksums", "%.300s: its path leaves no room for that of a checksum file", path);
 }
 
 /* The checksum of a checksum file of `bytes` bytes, but for its own place. */
@@ -148,24 +148,24 @@ gm_status gm__sums_forget(const char *path, gm_error *err) {
 static gm_status sum_check_head(const unsigned char *text, uint64_t bytes, const char *name, uint64_t file_bytes,
                                 gm_error *err) {
   if (bytes < SUM_HEAD || memcmp(text, sum_magic, sizeof sum_magic) != 0 || gm__le_get(text + 12, 4) != GM__SUM_BLOCK) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, "checksums", "%.300s: is no checksum file that this version knows", name);
+    return gm__fail(err, GM_ERR_FORMAT, "checksums", "%.300s: is no checksum file that this version knows", name);
   }
   if (gm__le_get(text + 8, 4) != (uint64_t)gm__checksum_kind_here()) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "checksums", "%.300s: has checksums of a kind that this build lacks",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "checksums", "%.300s: has checksums of a kind that this build lacks",
                     name);
   }
   const uint64_t blocks = (bytes - SUM_HEAD) / SUM_NUMBER, described = gm__le_get(text + 16, 8);
   const bool whole = bytes % SUM_NUMBER == 0 && blocks == gm__sums_blocks(described) &&
                      gm__le_get(text + SUM_OF_ALL, 8) == sum_of_all(text, bytes);
-  if (!whole) return gm__fail(err, GM_ERR_FORMAT, 0, "checksums", "%.300s: is damaged", name);
+  if (!whole) return gm__fail(err, GM_ERR_FORMAT, "checksums", "%.300s: is damaged", name);
   if (described == file_bytes) return GM_OK;
-  return gm__fail(err, GM_ERR_IO, 0, "checksums", "%.300s: is of a file of %llu bytes, the file has %llu", name,
+  return gm__fail(err, GM_ERR_IO, "checksums", "%.300s: is of a file of %llu bytes, the file has %llu", name,
                   (unsigned long long)described, (unsigned long long)file_bytes);
 }
 
 gm_status gm__sums_differ(const char *path, uint64_t file_bytes, uint64_t at, gm_error *err) {
   const uint64_t begin = at / GM__SUM_BLOCK * GM__SUM_BLOCK;
-  return gm__fail(err, GM_ERR_IO, 0, "checksums", "%.300s: bytes %llu to %llu are not those of its checksum file", path,
+  return gm__fail(err, GM_ERR_IO, "checksums", "%.300s: bytes %llu to %llu are not those of its checksum file", path,
                   (unsigned long long)begin, (unsigned long long)gm__min(begin + GM__SUM_BLOCK, file_bytes));
 }
 
@@ -173,7 +173,7 @@ gm_status gm__sums_differ(const char *path, uint64_t file_bytes, uint64_t at, gm
 static gm_status sum_read(const gm_services *services, const gm__input_file *sums, const char *name,
                           uint64_t file_bytes, unsigned char **out, gm_error *err) {
   if (sums->bytes > SUM_HEAD + gm__sums_blocks(file_bytes) * SUM_NUMBER) {
-    return gm__fail(err, GM_ERR_IO, 0, "checksums", "%.300s: is of a longer file, or is damaged", name);
+    return gm__fail(err, GM_ERR_IO, "checksums", "%.300s: is of a longer file, or is damaged", name);
   }
   unsigned char *text = gm__alloc(services, (size_t)sums->bytes + 1);
   if (!text) return sum_no_memory(err);

@@ -14,6 +14,6 @@ gm_status gm_pool_check(gm_pool *pool, gm_check_report *out, gm_error *err) {
   status = gm__guard_check(pool->guard, &report);
   if (out) gm__sized_out(out, &report, sizeof report);
   if (!status) return GM_OK;
-  return gm__fail(err, status, 0, "gm_pool_check", "%" PRIu64 " blocks are damaged; the latest: %s", report.damaged,
+  return gm__fail(err, status, "gm_pool_check", "%" PRIu64 " blocks are damaged; the latest: %s", report.damaged,
                   report.text);
 }

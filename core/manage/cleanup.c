@@ -38,7 +38,7 @@ gm_status gm_pool_cleanup(gm_pool *pool, double threshold, bool force, uint64_t 
   if (status) return status;
   const uint64_t limit = force ? UINT64_MAX : gm__heap_most(&pool->heap);
   if (!force && limit == UINT64_MAX) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, cleanup_op,
+    return gm__fail(err, GM_ERR_UNAVAILABLE, cleanup_op,
                     "pool \"%s\" has no cap and its device does not say what is free", pool->heap.provider.name);
   }
   const uint64_t most = force ? 0 : gm__scale_sat(limit, share);

@@ -189,7 +189,7 @@ static gm_status configure_serves(const gm_pool *pool, const configure_key *key,
     why = "`keep_bytes` or `flags` of the pool's parameters say what it keeps";
   else if (key->set == configure_age && heap->provider.no_trim)
     why = "`flags` of the pool's parameters say that it gives nothing back by itself";
-  return why ? gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "%s: %s", name, why) : GM_OK;
+  return why ? gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "%s: %s", name, why) : GM_OK;
 }
 
 /* REQUIRES: a text that gm__config_check took. */

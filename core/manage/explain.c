@@ -183,8 +183,9 @@ gm_status gm__explain_refusal(gm_pool *pool, const gm_request *request, gm_acqui
   gm_explanation why = {.struct_size = sizeof why};
   const gm_status status = gm_explain(pool, request, &why, err);
   if (status) return status;
-  if (why.status) return gm__fail(err, why.status, 0, op, "%s", why.text);
+  if (why.status) return gm__fail(err, why.status, op, "%s", why.text);
   const gm_error *last = &why.last_failure;
   const bool same = last->status && gm__refusal_answer(last->status) == answer; /* else another thread's */
-  return gm__fail(err, same ? last->status : explain_status(answer), same ? last->native_code : 0, op, "%s", why.text);
+  return gm__fail_native(err, same ? last->status : explain_status(answer), same ? last->native_code : 0, op, "%s",
+                         why.text);
 }

@@ -61,7 +61,7 @@ static bool force_unmap(gm_pool *pool) {
 static void force_tell(const gm_pool *pool, const gm_stats *stats, uint32_t unasked, gm_error *err) {
   gm_error mine = {.status = GM_OK};
   gm_error *told = err ? err : &mine;
-  gm__fail(told, GM_OK, 0, force_op,
+  gm__fail(told, GM_OK, force_op,
            "%" PRIu64 " blocks of %" PRIu64 " bytes of pool \"%s\" were still out, and %u streams could not be asked",
            stats->active, stats->in_use_bytes, pool->heap.provider.name, unasked);
   if (stats->active) gm__log(gm__context_services(pool->ctx), GM_LOG_WARN, "%s: %s", force_op, told->message);

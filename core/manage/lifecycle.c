@@ -156,7 +156,7 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
   if (!status) status = gm__share_check_pool(device, &asked, err);
   if (status) return status;
   gm_pool *pool = gm__object_new(device->ctx, GM__KIND_POOL, sizeof *pool);
-  if (!pool) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_create", "no host memory for a pool");
+  if (!pool) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pool_create", "no host memory for a pool");
   gm__mutex_init(&pool->buffers.lock, GM__RANK_SCOPE);
   gm__cond_init(&pool->buffers.changed);
   status = pool_init(pool, device, &asked, err);
@@ -189,13 +189,13 @@ static gm_status pool_check_unused(gm_pool *pool, gm_error *err) {
   const uint64_t live = gm__pool_live(pool);
   const uint32_t guests = atomic_load(&pool->guests);
   if (live) {
-    return gm__fail(err, GM_ERR_BUSY, 0, op, "%" PRIu64 " blocks of pool \"%s\" are still out", live, name);
+    return gm__fail(err, GM_ERR_BUSY, op, "%" PRIu64 " blocks of pool \"%s\" are still out", live, name);
   }
   if (gm__recorder_writes(pool->heap.observers.recorder)) {
-    return gm__fail(err, GM_ERR_BUSY, 0, op, "pool \"%s\" is being recorded: gm_pool_record_end first", name);
+    return gm__fail(err, GM_ERR_BUSY, op, "pool \"%s\" is being recorded: gm_pool_record_end first", name);
   }
   if (guests) {
-    return gm__fail(err, GM_ERR_BUSY, 0, op,
+    return gm__fail(err, GM_ERR_BUSY, op,
                     "%u buffers, scopes, caches, reservations or watches of pool \"%s\" are alive", guests, name);
   }
   const gm_status status = gm__heap_drain(&pool->heap, op, err);
@@ -204,7 +204,7 @@ static gm_status pool_check_unused(gm_pool *pool, gm_error *err) {
 
 gm_status gm__pool_stop_lending(gm_pool *pool, const char *op, gm_error *err) {
   if (gm__heap_close(&pool->heap)) return GM_OK;
-  return gm__fail(err, GM_ERR_BUSY, 0, op,
+  return gm__fail(err, GM_ERR_BUSY, op,
                   "another pool asks pool \"%s\" for memory, and its thread is in the driver: destroy it later",
                   pool->heap.provider.name);
 }

@@ -61,7 +61,7 @@ gm_status gm_pool_set_create(gm_device *const *devices, size_t count, const gm_p
   if (status) return status;
   const gm_services *services = gm__context_services(devices[0]->ctx);
   gm_pool_set *set = gm__alloc(services, pool_set_bytes(count));
-  if (!set) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, pool_set_op, "no host memory for a set of pools");
+  if (!set) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, pool_set_op, "no host memory for a set of pools");
   set->services = services;
   set->capacity = count;
   for (size_t i = 0; i < count && !status; i++) {
@@ -81,7 +81,7 @@ gm_status gm_pool_set_destroy(gm_pool_set *set, gm_error *err) {
   for (size_t i = 0; set && i < set->count; i++) {
     const uint64_t live = gm__pool_live(set->pools[i]);
     if (live == 0) continue;
-    return gm__fail(err, GM_ERR_BUSY, 0, "gm_pool_set_destroy",
+    return gm__fail(err, GM_ERR_BUSY, "gm_pool_set_destroy",
                     "%" PRIu64 " blocks of the pool on device \"%s\" are still out", live,
                     set->pools[i]->device->info.name);
   }

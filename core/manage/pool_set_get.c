@@ -44,6 +44,5 @@ gm_status gm_pool_set_return(gm_pool_set *set, size_t device, const gm_block *bl
                             bytes);
   }
   const gm_status freed = gm_free(pool, block, NULL);
-  return freed ? gm__fail(err, freed, 0, op, "the pool does not take the block back: %s", gm_status_name(freed))
-               : GM_OK;
+  return freed ? gm__fail(err, freed, op, "the pool does not take the block back: %s", gm_status_name(freed)) : GM_OK;
 }

@@ -84,6 +84,6 @@ void gm__record_start(gm_pool *pool, gm__recorder *recorder) {
 gm_status gm__record_check_idle(const gm_pool *pool, const char *op, gm_error *err) {
   const gm__recorder *recorder = pool->heap.observers.recorder;
   if (!recorder) return GM_OK;
-  return gm__fail(err, GM_ERR_BUSY, 0, op, "pool \"%s\" is being %s already", pool->heap.provider.name,
+  return gm__fail(err, GM_ERR_BUSY, op, "pool \"%s\" is being %s already", pool->heap.provider.name,
                   recorder->sink ? "profiled" : "recorded");
 }

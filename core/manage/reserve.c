@@ -50,7 +50,7 @@ static gm_status reservation_make(gm_device *device, const gm__claim *claim, uin
                                   const char *op, gm_reservation **out, gm_error *err) {
   if (!bytes) return gm__bad_argument(err, op, "0 bytes are asked for");
   gm_reservation *made = gm__object_new(device->ctx, GM__KIND_RESERVATION, sizeof *made);
-  if (!made) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a reservation");
+  if (!made) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a reservation");
   const gm_status status = reservation_promise(device, claim, bytes, &made->promise, op, err);
   if (status) {
     gm__object_end(device->ctx, &made->head);
@@ -98,7 +98,7 @@ static gm_status reservation_check_pool(const gm_device *device, const gm_pool *
     return gm__bad_argument(err, op, "`pool` is of another context or card than the reservation");
   }
   if (!pool->heap.provider.has_upstream) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "pool \"%s\" has an upstream, whose memory gm does not count",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "pool \"%s\" has an upstream, whose memory gm does not count",
                   pool->heap.provider.name);
 }
 

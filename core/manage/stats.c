@@ -93,7 +93,7 @@ static gm_status stats_read_pressure(void *subject, _Atomic int *level, gm_press
   gm_pool *pool = subject;
   const uint64_t limit = gm__heap_most(&pool->heap);
   if (limit == UINT64_MAX) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_pool_pressure",
+    return gm__fail(err, GM_ERR_UNAVAILABLE, "gm_pool_pressure",
                     "pool \"%s\" has no cap and its device does not say what is free", pool->heap.provider.name);
   }
   const gm_stats stats = gm__heap_stats(&pool->heap);

@@ -179,7 +179,7 @@ static gm_status tracked_start(gm_pool *pool, gm_error *err) {
   while (done && tracked_next(pool, &cursor, &block)) done = gm__track_enter(&pool->heap, &block);
   if (done) return GM_OK;
   tracked_stop(pool);
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_set_tracking",
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pool_set_tracking",
                   "no host memory to enter the blocks of pool \"%s\" that are alive: it is not tracked",
                   pool->heap.provider.name);
 }

@@ -81,7 +81,7 @@ static gm_status warm_up_reserve(warm_up *self, const char *op, gm_error *err) {
   if (self->count < self->capacity) return GM_OK;
   size_t wanted = self->capacity ? 2 * self->capacity : WARM_UP_FIRST, size = sizeof *self->blocks;
   if (!gm__grow(warm_up_services(self), &self->blocks, self->capacity * size, wanted * size)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a list of %zu blocks", wanted);
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a list of %zu blocks", wanted);
   }
   self->capacity = wanted;
   return GM_OK;
@@ -113,7 +113,7 @@ static gm_status warm_up_alloc_all(warm_up *self, const gm_warm_up *list, size_t
 static gm_status warm_up_free_all(warm_up *self, gm_status status, const char *op, gm_error *err) {
   while (self->count > 0) {
     gm_status freed = gm__block_free_unused(self->pool, &self->blocks[--self->count], self->stream);
-    if (freed && !status) status = gm__fail(err, freed, 0, op, "a block could not be given back");
+    if (freed && !status) status = gm__fail(err, freed, op, "a block could not be given back");
   }
   gm__release(warm_up_services(self), self->blocks, self->capacity * sizeof *self->blocks);
   return status;

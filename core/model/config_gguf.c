@@ -86,7 +86,7 @@ static gm_status gguf_config_fail(const gguf_config *reader, const gm__value *va
                                   gm_error *err) {
   const char *path = reader->model->shards[0].path;
   size_t length = strlen(path);
-  return gm__fail(err, GM_ERR_FORMAT, 0, config_op, "%s: byte %llu: \"%.100s\" is not %s",
+  return gm__fail(err, GM_ERR_FORMAT, config_op, "%s: byte %llu: \"%.100s\" is not %s",
                   length > 180 ? path + (length - 180) : path, (unsigned long long)value->key.at, value->key.text,
                   wanted);
 }
@@ -94,7 +94,7 @@ static gm_status gguf_config_fail(const gguf_config *reader, const gm__value *va
 static gm_status gguf_config_architecture(gguf_config *reader, gm_error *err) {
   const gm__value *value = gm__contents_find_value(reader->contents, "general.architecture");
   if (!value) {
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, config_op, "%.200s: \"general.architecture\" is not stated",
+    return gm__fail(err, GM_ERR_NOT_FOUND, config_op, "%.200s: \"general.architecture\" is not stated",
                     reader->model->shards[0].path);
   }
   gm__dimensions *config = &reader->config;

@@ -364,7 +364,7 @@ gm_status gm__model_config_parse_json(char *text, uint64_t length, const char *p
   reader.scan.python_numbers = true;
   if (!json_object(&reader)) {
     size_t shown = strlen(path);
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "%s: byte %llu: %s", shown > 180 ? path + (shown - 180) : path,
+    return gm__fail(err, GM_ERR_FORMAT, op, "%s: byte %llu: %s", shown > 180 ? path + (shown - 180) : path,
                     (unsigned long long)reader.scan.problem_at, reader.scan.problem);
   }
   if (reader.quantised) reader.config.weight_type = GM_DTYPE_F64;
@@ -378,7 +378,7 @@ static gm_status json_read_text(const gm_services *services, const gm__input_fil
                                 const char *op, char **out, gm_error *err) {
   void *text = NULL;
   if (file->bytes > GM__MODEL_CONFIG_JSON_MAX) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.200s: %llu bytes, more than the %d of any config.json", path,
+    return gm__fail(err, GM_ERR_FORMAT, op, "%.200s: %llu bytes, more than the %d of any config.json", path,
                     (unsigned long long)file->bytes, (int)GM__MODEL_CONFIG_JSON_MAX);
   }
   gm_status status = gm__model_alloc(services, file->bytes, 1, &text, err);

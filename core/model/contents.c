@@ -19,7 +19,7 @@ gm_status(gm__model_fail)(gm_error *err, gm_status status, const char *path, uin
   va_end(args);
   size_t length = strlen(path);
   const char *shown = length > CONTENTS_PATH_SHOWN ? path + (length - CONTENTS_PATH_SHOWN) : path;
-  return gm__fail(err, status, 0, "gm_model_open", "%s: byte %llu: %s", shown, (unsigned long long)at, reason);
+  return gm__fail(err, status, "gm_model_open", "%s: byte %llu: %s", shown, (unsigned long long)at, reason);
 }
 
 gm_status gm__model_name_call(gm_status status, const char *op, gm_error *err) {

@@ -108,7 +108,7 @@ static gm_status config_need(const gm__dimensions *config, const gm__dimensions_
                              const char *op, const char *path, gm_error *err) {
   if (config->value[field] > 0) return GM_OK;
   size_t length = strlen(path);
-  return gm__fail(err, config->stated[field] ? GM_ERR_FORMAT : GM_ERR_NOT_FOUND, 0, op, "%s: \"%.40s%s\" is %s",
+  return gm__fail(err, config->stated[field] ? GM_ERR_FORMAT : GM_ERR_NOT_FOUND, op, "%s: \"%.40s%s\" is %s",
                   length > 180 ? path + (length - 180) : path, names->prefix, names->by_field[field],
                   config->stated[field] ? "0" : "not stated");
 }

@@ -39,7 +39,7 @@ static bool gguf_make_room(gm__gguf_reader *reader, uint64_t end) {
   uint64_t wanted = gm__max(gm__max(2 * contents->header_bytes, GGUF_FIRST_READ), end);
   wanted = gm__min(wanted, reader->file_bytes);
   if (!gm__grow(reader->services, &contents->header, contents->header_bytes, wanted)) {
-    return gm__gguf_keep(reader, gm__fail(reader->err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_model_open",
+    return gm__gguf_keep(reader, gm__fail(reader->err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_model_open",
                                           "no host memory for a header of %llu bytes", (unsigned long long)wanted));
   }
   contents->header_bytes = wanted;

@@ -249,7 +249,7 @@ static gm_status layers_check_lists(const gm__dimensions *stated, const gm_model
   for (int which = 0; which < GM__LISTS; which++) {
     const uint32_t count = stated->listed[which];
     if (count == 0 || count == config->layers) continue;
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.200s: a list of %u layers, and the model has %llu", path, count,
+    return gm__fail(err, GM_ERR_FORMAT, op, "%.200s: a list of %u layers, and the model has %llu", path, count,
                     (unsigned long long)config->layers);
   }
   return GM_OK;
@@ -264,14 +264,14 @@ gm_status gm__layers_fill(const gm__dimensions *stated, const gm__layer_sizes *s
   const uint64_t own = out->layers;
   out->layers = gm__add_sat(own, architecture->router);
   if (out->layers > GM_MODEL_LAYERS_MAX) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "%.200s: %llu layers; gm reads models of at most %d", path,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "%.200s: %llu layers; gm reads models of at most %d", path,
                     (unsigned long long)out->layers, (int)GM_MODEL_LAYERS_MAX);
   }
   for (uint64_t layer = 0; layer < out->layers; layer++) {
     const gm_layer_kind kind = layer < own ? layers_one(&reader, layer) : layers_router(sizes);
     const uint32_t at = layers_place(out, &kind);
     if (at == GM_LAYER_KINDS_MAX) {
-      return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "%.200s: more than %d kinds of layers", path,
+      return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "%.200s: more than %d kinds of layers", path,
                       (int)GM_LAYER_KINDS_MAX);
     }
     out->kind_of[layer] = (uint8_t)at;

@@ -147,7 +147,7 @@ static gm_status model_count(gm_model *model, uint32_t *out, gm_error *err) {
     const gm__shard *shard = &model->shards[i];
     count += shard->contents.tensor_count;
     if (count > UINT32_MAX || shard->contents.tensor_bytes > UINT64_MAX - model->bytes) {
-      return gm__fail(err, GM_ERR_FORMAT, 0, "gm_model_open",
+      return gm__fail(err, GM_ERR_FORMAT, "gm_model_open",
                       "%.180s: with this shard the model has %llu tensors and "
                       "2^64 bytes or more; one of them is too many",
                       shard->path, (unsigned long long)count);
@@ -307,7 +307,7 @@ gm_status gm_model_find(const gm_model *model, const char *name, uint64_t *out, 
   uint32_t place = model_lower_bound(model, &wanted);
   if (place == model->tensor_count ||
       gm__json_text_compare(&model->tensors[model->by_name[place]]->name, &wanted) != 0) {
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "no tensor is named \"%.200s\"", name);
+    return gm__fail(err, GM_ERR_NOT_FOUND, op, "no tensor is named \"%.200s\"", name);
   }
   *out = model->by_name[place];
   return GM_OK;

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 
 static gm_status memory_refused(uint64_t count, size_t item_bytes, gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_model_open", "no host memory for %llu items of %zu bytes",
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_model_open", "no host memory for %llu items of %zu bytes",
                   (unsigned long long)count, item_bytes);
 }
 

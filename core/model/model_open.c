@@ -91,9 +91,9 @@ static gm_status open_one_of_several(gm_model *model, const char *path, const gm
   if (gm__input_is_folder(index, &is_folder, &why) == GM_OK && !is_folder) {
     status = open_sharded(model, index, err);
   } else {
-    status = gm__fail(err, GM_ERR_NOT_FOUND, why.native_code, "gm_model_open",
-                      "%.200s: shard %u of %u, and the index of all, %.200s, is not beside it", path, split->number,
-                      split->count, index + open_folder_length(index));
+    status = gm__fail_native(err, GM_ERR_NOT_FOUND, why.native_code, "gm_model_open",
+                             "%.200s: shard %u of %u, and the index of all, %.200s, is not beside it", path,
+                             split->number, split->count, index + open_folder_length(index));
   }
   gm__model_release(&model->services, index, index_bytes, 1);
   return status;
@@ -168,8 +168,8 @@ static gm_status open_choose(const char *path, const open_folder *folder, int *o
   int kind = 0;
   while (kind < OPEN_KINDS && folder->counts[kind] == 0) kind++;
   if (kind == OPEN_KINDS) {
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_model_open",
-                    "%.300s: the folder holds no safetensors and no GGUF model", path);
+    return gm__fail(err, GM_ERR_NOT_FOUND, "gm_model_open", "%.300s: the folder holds no safetensors and no GGUF model",
+                    path);
   }
   if (folder->counts[kind] > 1) {
     return gm__bad_argument(err, "gm_model_open", "`path`: the folder %.250s holds %u models, name one of them", path,

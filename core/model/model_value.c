@@ -99,7 +99,7 @@ static gm_status value_find(const gm_model *model, const char *key, const gm_mod
   if (status != GM_OK) return status;
   if (!key) return gm__bad_argument(err, op, "`key` is NULL");
   *out_value = gm__contents_find_value(&model->shards[0].contents, key);
-  return *out_value ? GM_OK : gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "no value is named \"%.200s\"", key);
+  return *out_value ? GM_OK : gm__fail(err, GM_ERR_NOT_FOUND, op, "no value is named \"%.200s\"", key);
 }
 
 gm_status gm_model_find_value(const gm_model *model, const char *key, gm_model_value *out, gm_error *err) {

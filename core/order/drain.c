@@ -25,11 +25,11 @@ gm_status gm__order_drain(gm_stream *stream, const char *op, gm_error *err) {
     status = gm__submitting(device)->stream_sync(device->handle, stream->handle, &why);
   }
   if (!status || status == GM_ERR_DEVICE_LOST) return GM_OK;
-  return gm__fail(err, GM_ERR_BUSY, why.native_code, op,
-                  "work of stream %" PRIu64
-                  " may still run, and gm can neither record a point nor wait there: say "
-                  "gm_stream_passed when it is done (%s)",
-                  stream->id, why.message);
+  return gm__fail_native(err, GM_ERR_BUSY, why.native_code, op,
+                         "work of stream %" PRIu64
+                         " may still run, and gm can neither record a point nor wait there: say "
+                         "gm_stream_passed when it is done (%s)",
+                         stream->id, why.message);
 }
 
 /* Waits for the slot's stream. Afterwards the stream has passed the time at which the wait began. */
@@ -44,7 +44,7 @@ static gm_status drain_slot(gm__order *order, gm__order_slot *slot, const char *
 
 static gm_status drain_check_captured(const gm_stream *stream, const char *op, gm_error *err) {
   if (!gm__stream_captured(stream)) return GM_OK;
-  return gm__fail(err, GM_ERR_BUSY, 0, op,
+  return gm__fail(err, GM_ERR_BUSY, op,
                   "stream %" PRIu64 " may still use what is freed, and is being captured: end the capture first",
                   stream->id);
 }

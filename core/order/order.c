@@ -361,8 +361,7 @@ static gm_status order_insert_own(gm__order *order, const gm__last_use *use, int
 gm_status gm__order_insert(gm__order *order, gm__last_use *use, int slot, gm_error *err) {
   GM__UNCANCELLED();
   if (use->streams & order_crowd) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc",
-                    "the work of too many streams would have to be waited for");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_alloc", "the work of too many streams would have to be waited for");
   }
   for (uint64_t left = use->streams; left; left &= left - 1) {
     int other = gm__order_lowest(left);
@@ -466,7 +465,7 @@ void gm__order_clear_use(const gm__order *order, gm__last_use *use, gm_close_mod
 bool gm__order_is_captured(const gm_stream *stream, gm_error *err) {
   if (!gm__stream_captured(stream)) return false;
   gm__fail(
-      err, GM_ERR_BUSY, 0, "gm_alloc",
+      err, GM_ERR_BUSY, "gm_alloc",
       "the stream is being captured: until that ends only pooled memory serves, such as was freed on it, and none is "
       "zeroed");
   return true;

@@ -34,10 +34,10 @@ gm__page_owner *gm__page_owner_new(gm_pages *set, const char *tag, const char *o
   if (owners->closed_first != GM__NO_NODE) {
     owner = owner_again(set);
   } else if (owners->made == GM_PAGE_OWNERS_MOST) {
-    gm__fail(err, GM_ERR_OVER_LIMIT, 0, op, "%u owners are open", owners->made);
+    gm__fail(err, GM_ERR_OVER_LIMIT, op, "%u owners are open", owners->made);
     return NULL;
   } else if (!gm__page_pieces_reserve(gm__pages_services(set), &owners->table, owners->made + UINT64_C(1))) {
-    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for an owner");
+    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for an owner");
     return NULL;
   } else {
     owner = owner_at(set, owners->made);

@@ -40,7 +40,7 @@ static gm_status pages_take(gm_pages *set, gm__page_owner *owner, uint32_t count
   if (count > available) {
     set->refused++;
     if (!err) return GM_ERR_OVER_LIMIT;
-    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_pages_take", "\"%s\" asks for %u pages, and %u can be taken",
+    return gm__fail(err, GM_ERR_OVER_LIMIT, "gm_pages_take", "\"%s\" asks for %u pages, and %u can be taken",
                     owner->tag, count, available);
   }
   for (uint32_t i = 0; i < count; i++) out[i] = pages_take_one(set, owner);
@@ -103,13 +103,13 @@ gm_status gm_pages_release(gm_pages *pages, uint32_t owner, const gm_page *which
 static gm_status pages_share_fault(gm_pages *set, gm_page page, const char *op, gm_error *err) {
   if (page >= set->max_pages) return gm__bad_argument(err, op, "page %u is none of %u", page, set->max_pages);
   if (!set->pages[page].hold.count) return gm__bad_argument(err, op, "nobody holds page %u", page);
-  return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op, "page %u has %d holds", page, GM_PAGE_HOLDS_MOST);
+  return gm__fail(err, GM_ERR_OVER_LIMIT, op, "page %u has %d holds", page, GM_PAGE_HOLDS_MOST);
 }
 
 gm_status gm__pages_share(gm_pages *set, gm__page_owner *owner, const gm_page *which, uint32_t count, const char *op,
                           gm_error *err) {
   if (!gm__page_holds_reserve(set, count))
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for %u holds", count);
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for %u holds", count);
   uint32_t done = gm__page_holds_share(set, owner, which, count);
   if (done == count) return GM_OK;
   const gm_page bad = which[done];
@@ -143,7 +143,7 @@ static gm_status pages_fork(gm_pages *set, const gm__page_owner *from, gm__page_
   const gm_page bad = pages_at_limit(set, from);
   if (bad != GM_NO_PAGE) return pages_share_fault(set, bad, op, err);
   if (!gm__page_holds_reserve(set, from->pages))
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for %u holds", from->pages);
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for %u holds", from->pages);
   gm__page_holds_fork(set, from, to);
   return GM_OK;
 }

@@ -75,7 +75,7 @@ gm_status gm_pages_find(gm_pages *pages, uint32_t owner, const gm_page_key *keys
   if (status) return status;
   gm__page_owner *found = gm__page_owner_find(pages, owner);
   status = found ? pages_find(pages, found, keys, count, out, out_count) : gm__page_owner_fault(pages, owner, op, err);
-  if (status == GM_ERR_OUT_OF_HOST_MEMORY) gm__fail(err, status, 0, op, "no host memory for a hold");
+  if (status == GM_ERR_OUT_OF_HOST_MEMORY) gm__fail(err, status, op, "no host memory for a hold");
   return gm__pages_leave(pages, status);
 }
 
@@ -97,7 +97,7 @@ gm_status gm_pages_step_begin(gm_pages *pages, uint64_t *out, gm_error *err) {
   *out = gm__page_step_begin(pages);
   const uint64_t oldest = pages->order.passed_below;
   if (*out) return gm__pages_leave(pages, GM_OK);
-  return gm__pages_leave(pages, gm__fail(err, GM_ERR_OVER_LIMIT, 0, op, "step %" PRIu64 ", %d steps ago, is still open",
+  return gm__pages_leave(pages, gm__fail(err, GM_ERR_OVER_LIMIT, op, "step %" PRIu64 ", %d steps ago, is still open",
                                          oldest, GM_PAGE_STEPS_MOST));
 }
 

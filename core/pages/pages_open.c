@@ -52,7 +52,7 @@ static gm_status pages_begin(gm_pages *set, gm_context *ctx, const gm_pages_para
   if (set->pages && gm__page_order_begin(set) && gm__page_holds_begin(set) && gm__page_keys_begin(set)) return GM_OK;
   const uint32_t pages = set->max_pages;
   pages_end(set, false);
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pages_create", "no host memory for %u pages", pages);
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pages_create", "no host memory for %u pages", pages);
 }
 
 gm_status gm_pages_create(gm_context *ctx, const gm_pages_params *params, gm_pages **out, gm_error *err) {
@@ -65,7 +65,7 @@ gm_status gm_pages_create(gm_context *ctx, const gm_pages_params *params, gm_pag
   status = pages_params_read(params, &asked, err);
   if (status) return status;
   gm_pages *set = gm__object_new(ctx, GM__KIND_PAGES, sizeof *set);
-  if (!set) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a page set");
+  if (!set) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a page set");
   status = pages_begin(set, ctx, &asked, err);
   if (!status) *out = set;
   return status;
@@ -77,10 +77,10 @@ static gm_status pages_busy(gm_pages *set, gm_error *err) {
   const gm__page_owner *owner = gm__page_owner_any(set);
   gm_status status = GM_OK;
   if (owner)
-    status = gm__fail(err, GM_ERR_BUSY, 0, op, "%u owners are open, of which \"%s\" holds %u pages", set->owners.open,
+    status = gm__fail(err, GM_ERR_BUSY, op, "%u owners are open, of which \"%s\" holds %u pages", set->owners.open,
                       owner->tag, owner->pages);
   else if (set->order.open_steps)
-    status = gm__fail(err, GM_ERR_BUSY, 0, op, "%u steps are open, the oldest is %" PRIu64, set->order.open_steps,
+    status = gm__fail(err, GM_ERR_BUSY, op, "%u steps are open, the oldest is %" PRIu64, set->order.open_steps,
                       set->order.passed_below);
   return gm__pages_leave(set, status);
 }

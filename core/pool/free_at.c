@@ -69,8 +69,7 @@ gm_status gm_free_at(gm_pool *pool, const gm_block *block, const gm_point *point
   if (status) return status;
   status = free_at(pool, block, point, err);
   if (status == GM_ERR_INVALID_ARGUMENT) return gm__bad_argument(err, op, "`block` is no live block of the pool");
-  if (status == GM_ERR_DAMAGED) return gm__fail(err, status, 0, op, "the block was damaged: gm_pool_check has it");
-  if (status == GM_ERR_BUSY)
-    return gm__fail(err, status, 0, op, "the block is mapped, or its stream is being captured");
+  if (status == GM_ERR_DAMAGED) return gm__fail(err, status, op, "the block was damaged: gm_pool_check has it");
+  if (status == GM_ERR_BUSY) return gm__fail(err, status, op, "the block is mapped, or its stream is being captured");
   return status;
 }

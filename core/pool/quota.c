@@ -41,7 +41,7 @@ static gm__quotas *quota_of(const gm_pool *pool) {
 static gm_status quota_begin(gm_pool *pool, gm_error *err) {
   if (quota_of(pool)) return GM_OK;
   gm__quotas *quotas = gm__quotas_new(pool->device->ctx);
-  if (!quotas) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_set_quota", "no host memory for quotas");
+  if (!quotas) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pool_set_quota", "no host memory for quotas");
   quota_count_dedicated(quotas, pool);
   quota_count_arenas(quotas, pool);
   gm__quotas_complete(quotas);
@@ -70,7 +70,7 @@ gm_status gm__pool_check_quota(gm_pool *pool, const gm__want *want) {
 static gm_status quota_check_tag(const gm_pool *pool, uint32_t tag, const char *op, gm_error *err) {
   gm_status status = gm__pool_alive(pool, op, err);
   if (status || tag < GM_QUOTA_TAGS) return status;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "`tag` is %u, only tags below %d can have a quota", tag,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "`tag` is %u, only tags below %d can have a quota", tag,
                   GM_QUOTA_TAGS);
 }
 

@@ -133,8 +133,8 @@ static void spans_unjoin(gm_pool *pool, const gm__span_part *part) {
 }
 
 static gm_status spans_no_host_memory(gm__refusal *why) {
-  why->status = gm__fail(&why->failure, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc",
-                         "no host memory for a block of several memories");
+  why->status =
+      gm__fail(&why->failure, GM_ERR_OUT_OF_HOST_MEMORY, "gm_alloc", "no host memory for a block of several memories");
   return why->status;
 }
 

@@ -64,9 +64,9 @@ static bool wait_is_due(const gm_pool *pool, wait_signs *seen, uint32_t *looks) 
 static gm_acquire wait_too_long(gm__want *want, gm__refusal *why) {
   const gm_error last = why->failure;
   want->ladder->behind = why->status;
-  why->status =
-      gm__fail(&why->failure, GM_ERR_TIMEOUT, last.native_code, "gm_alloc", "no memory within %" PRIu64 " ns: %s",
-               want->deadline_ns, why->status ? last.message : "requests that came before are still waiting");
+  why->status = gm__fail_native(&why->failure, GM_ERR_TIMEOUT, last.native_code, "gm_alloc",
+                                "no memory within %" PRIu64 " ns: %s", want->deadline_ns,
+                                why->status ? last.message : "requests that came before are still waiting");
   return gm__refusal_answer(why->status);
 }
 

@@ -31,14 +31,14 @@ static gm_status ask_check_room(const gm__provider *provider, uint64_t bytes, bo
   const uint64_t promised = managed ? 0 : gm__room_promised(&provider->claim);
   if (promised) {
     char holder[GM__HOLDER_TEXT];
-    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+    return gm__fail(err, GM_ERR_OVER_LIMIT, "gm_alloc",
                     "%" PRIu64 " bytes are %" PRIu64 " more than the %" PRIu64
                     " that this device has beside the %" PRIu64 " that reservations hold%s: %s, or free so much",
                     bytes, bytes - room, room, promised, gm__room_holder_text(&provider->claim, holder),
                     gm__room_promise_advice(&provider->claim));
   }
   return gm__fail(
-      err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+      err, GM_ERR_OVER_LIMIT, "gm_alloc",
       "%" PRIu64 " bytes are %" PRIu64 " more than the %" PRIu64
       " that memory_fraction and min_free_bytes leave on this device: free at least so much, or change them",
       bytes, bytes - room, room);

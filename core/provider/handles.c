@@ -141,7 +141,7 @@ static gm_status handle_create(gm__provider *provider, gm__growth *growth, uint3
   gm__pages *pages = &provider->pages;
   uint64_t native;
   if (!handle_reserve_record(provider)) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no host memory for the table of pages");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_alloc", "no host memory for the table of pages");
   }
   const gm_status status = handle_take(provider, growth, count * pages->page_bytes, &native, err);
   if (status) return status;
@@ -182,7 +182,7 @@ gm_status gm__handle_wake(gm__provider *provider, gm__growth *growth, uint32_t n
 }
 
 gm_status gm__pages_say_asleep(const gm__provider *provider, const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_BUSY, 0, op, "pool \"%s\" sleeps: call gm_pool_wake before", provider->name);
+  return gm__fail(err, GM_ERR_BUSY, op, "pool \"%s\" sleeps: call gm_pool_wake before", provider->name);
 }
 
 gm_status gm__pages_check_awake(const gm__provider *provider, const gm__want *want, gm_error *err) {

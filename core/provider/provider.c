@@ -23,7 +23,7 @@ static gm_status provider_address(gm_device *device, uint64_t bytes, uint64_t al
     uint64_t next = PROVIDER_FIRST_ADDRESS + used;
     uint64_t pad = (align - next % align) % align;
     if (pad > UINT64_MAX - next || bytes > UINT64_MAX - next - pad) {
-      return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_alloc", "no synthetic addresses are left on this device");
+      return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_alloc", "no synthetic addresses are left on this device");
     }
     at = next + pad;
   } while (!atomic_compare_exchange_weak_explicit(&device->synthetic_bytes, &used, at + bytes - PROVIDER_FIRST_ADDRESS,
@@ -82,7 +82,7 @@ static gm_status provider_enter(gm__provider *provider, const gm__want *want, ui
   if (status == GM_ERR_DRIVER && allocation->foreign && !want->managed) {
     return gm__bad_argument(err, "gm_block_wrap", "`native` overlaps memory that pool \"%s\" has", provider->name);
   }
-  return gm__fail(err, status, 0, "gm_alloc", "%s",
+  return gm__fail(err, status, "gm_alloc", "%s",
                   status == GM_ERR_DRIVER ? "the driver gave an address that overlaps memory it gave before"
                                           : "no host memory for the pool's addresses");
 }
@@ -115,7 +115,7 @@ static gm_status provider_new(gm__provider *provider, const char *op, gm__alloca
   gm__mutex_lock(&provider->lock);
   *out = gm__allocation_new(&provider->allocations);
   gm__mutex_unlock(&provider->lock);
-  return *out ? GM_OK : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the pool's table");
+  return *out ? GM_OK : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for the pool's table");
 }
 
 static void provider_drop(gm__provider *provider, gm__allocation *allocation) {
@@ -179,7 +179,7 @@ gm_status gm__provider_enter_range(gm__provider *provider, const gm_memory *memo
   gm__mutex_unlock(&provider->lock);
   if (status) {
     provider_drop(provider, allocation);
-    return gm__fail(err, status, 0, "gm_alloc", "a range of addresses cannot be entered");
+    return gm__fail(err, status, "gm_alloc", "a range of addresses cannot be entered");
   }
   if (provider->profiler)
     allocation->heap = gm__profiler_heap(provider->profiler, provider->name, memory->address, memory->bytes);

@@ -33,7 +33,7 @@ gm_status gm__saved_pages_read(const gm__access *part, gm_stream *stream, gm__sa
   const gm__transfer read = {.kind = GM__TRANSFER_READ, .dst = pages ? pages->data : NULL, .pageable = true};
   const gm_status status = read.dst
                                ? saved_copy(part, &read, stream, err)
-                               : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_sleep",
+                               : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pool_sleep",
                                           "the host has no %" PRIu64 " bytes for the pool's contents", part->bytes);
   if (!status) {
     pages->next = *list;

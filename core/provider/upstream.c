@@ -36,12 +36,12 @@ static uint32_t upstream_native_size(gm_api api) {
  * API does not show is 0. */
 static gm_status upstream_check(uint64_t bytes, uint32_t align, const gm_memory *memory, gm_error *err) {
   if (memory->bytes < bytes) {
-    return gm__fail(err, GM_ERR_DRIVER, 0, "gm_upstream.allocate",
+    return gm__fail(err, GM_ERR_DRIVER, "gm_upstream.allocate",
                     "asked for %" PRIu64 " bytes, the pool's upstream said GM_OK and gave %" PRIu64, bytes,
                     memory->bytes);
   }
   if (memory->address % align == 0) return GM_OK;
-  return gm__fail(err, GM_ERR_DRIVER, 0, "gm_upstream.allocate",
+  return gm__fail(err, GM_ERR_DRIVER, "gm_upstream.allocate",
                   "asked for a multiple of %" PRIu32 ", the pool's upstream said GM_OK and gave 0x%" PRIx64, align,
                   memory->address);
 }
@@ -65,7 +65,7 @@ gm_status gm__upstream_alloc(gm__provider *provider, uint64_t bytes, uint32_t al
   void *token = NULL;
   gm_status status = upstream->allocate(upstream->user, bytes, align, &native.head, &token);
   if (status != GM_OK) {
-    return gm__fail(err, status, 0, "gm_upstream.allocate", "the pool's upstream refused %" PRIu64 " bytes", bytes);
+    return gm__fail(err, status, "gm_upstream.allocate", "the pool's upstream refused %" PRIu64 " bytes", bytes);
   }
   status = upstream_wrap(provider, bytes, align, &native.head, out, err);
   if (status != GM_OK) {

@@ -91,7 +91,7 @@ gm__va_range *gm__va_range_open(gm__provider *provider, bool fine, uint64_t *map
   if (range) range->mapped_pages = mapped_pages;
   if (range && range_furnish(provider, range, out_memory, err)) return range;
   gm__release(gm__provider_services(provider), range, sizeof *range);
-  gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_alloc", "no addresses, or no host memory for a table of them");
+  gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_alloc", "no addresses, or no host memory for a table of them");
   return NULL;
 }
 
@@ -162,7 +162,7 @@ bool gm__va_range_is_shut(const gm__provider *provider, const gm__va_range *rang
 }
 
 static gm_status range_shut(gm_error *err) {
-  return gm__fail(err, GM_ERR_DRIVER, 0, "vmm_unmap", "the driver has pages there that it neither opened nor unmaps");
+  return gm__fail(err, GM_ERR_DRIVER, "vmm_unmap", "the driver has pages there that it neither opened nor unmaps");
 }
 
 /* The most pages that a handle of the range may have, while `coming` are about to be mapped. */
@@ -310,7 +310,7 @@ static uint32_t range_next_handle(const gm__provider *provider, const gm__va_ran
 
 static gm_status range_sleep_handle(gm__provider *provider, gm__va_range *range, uint32_t number, gm_error *err) {
   if (!range_unmap(provider, range, number)) {
-    return gm__fail(err, GM_ERR_DRIVER, 0, "vmm_unmap", "the driver does not unmap pages of a pool that falls asleep");
+    return gm__fail(err, GM_ERR_DRIVER, "vmm_unmap", "the driver does not unmap pages of a pool that falls asleep");
   }
   gm__handle_sleep(provider, number);
   range_write(range, &provider->pages.handles[number], number);

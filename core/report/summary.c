@@ -38,7 +38,7 @@ typedef struct summary_view {
 /* ---- what is there ---- */
 
 static gm_status summary_no_memory(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_summary", "no host memory for a list of devices");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_summary", "no host memory for a list of devices");
 }
 
 static gm_status summary_backends(summary_view *view, gm_probe_level level, gm_error *err) {
@@ -375,5 +375,5 @@ gm_status gm_print_summary(gm_context *ctx, gm_probe_level level, FILE *file, gm
   summary_file out = {.file = file};
   gm_status status = gm_summary(ctx, level, summary_put, &out, err);
   if (status != GM_OK || !out.failed) return status;
-  return gm__fail(err, GM_ERR_IO, 0, "gm_print_summary", "the summary could not be written");
+  return gm__fail(err, GM_ERR_IO, "gm_print_summary", "the summary could not be written");
 }

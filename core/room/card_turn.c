@@ -138,7 +138,7 @@ gm_status gm__card_turn_begin(gm_context *ctx, gm__card *card, gm__card_aim aim,
   if (turn_has_file(out, aim, mode)) {
     status = turn_begin_shared(out, promise, out->require ? err : NULL);
   } else if (out->require) {
-    status = gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "reserve", "no other process can have this device");
+    status = gm__fail(err, GM_ERR_NOT_SUPPORTED, "reserve", "no other process can have this device");
   }
   if (!status || !out->require) return GM_OK;
   gm__card_turn_end(out);

@@ -10,7 +10,7 @@ gm_status gm__claim_take(gm__claim *claim, uint64_t bytes, const char *op, gm_er
   uint64_t used = gm__claim_used(claim);
   do {
     if (used > cap || bytes > cap - used) {
-      return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op,
+      return gm__fail(err, GM_ERR_OVER_LIMIT, op,
                       "%" PRIu64 " bytes more are %" PRIu64
                       " beyond the cap of pool \"%s\" (max_bytes), of which %" PRIu64 " of %" PRIu64 " are taken",
                       bytes, gm__sub_sat(gm__add_sat(used, bytes), cap), claim->name, used, cap);

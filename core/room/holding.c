@@ -31,12 +31,12 @@ static gm_status holding_refuse(const gm__claim *view, uint64_t bytes, uint64_t 
   char holder[GM__HOLDER_TEXT];
   const gm__claim heeds = {.room = view->room, .heeds_others = true};
   if (gm__room_is_unread(view->room))
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to read the device's figures");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory to read the device's figures");
   if (left == UINT64_MAX) {
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "%s: no figure for its memory, so none can be promised",
+    return gm__fail(err, GM_ERR_NOT_FOUND, op, "%s: no figure for its memory, so none can be promised",
                     view->room->name);
   }
-  return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op,
+  return gm__fail(err, GM_ERR_OVER_LIMIT, op,
                   "%" PRIu64 " bytes cannot be promised: %" PRIu64
                   " are left of what memory_fraction, min_free_bytes and other promises (%" PRIu64 "%s) leave",
                   bytes, left, gm__room_promised(&heeds), gm__room_holder_text(&heeds, holder));

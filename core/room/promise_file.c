@@ -34,7 +34,7 @@ gm_status gm__promise_file_init(gm__promise_file *file, const char *given, gm_er
   const char *folder = promise_folder(given);
   memset(file, 0, sizeof *file);
   file->keeper = promise_no_file;
-  if (!folder) return gm__fail(err, GM_ERR_NOT_FOUND, 0, "open", "no folder for promises: set reserve.folder");
+  if (!folder) return gm__fail(err, GM_ERR_NOT_FOUND, "open", "no folder for promises: set reserve.folder");
   if (folder[0] != '/') return gm__bad_argument(err, "open", "reserve.folder must be absolute, is %.200s", folder);
   gm_status status = gm__shared_file_path(folder, "gm-promises", file->path, sizeof file->path, err);
   if (status == GM_OK) status = gm__process_generation(&file->generation, err);
@@ -46,7 +46,7 @@ gm_status gm__promise_file_init(gm__promise_file *file, const char *given, gm_er
 
 static gm_status promise_check(const gm__promise_file *file, gm_error *err) {
   if (gm__process_is_current(file->generation)) return GM_OK;
-  return gm__fail(err, GM_ERR_FORKED, 0, "reserve", "the process was forked: its parent's promises are not its own");
+  return gm__fail(err, GM_ERR_FORKED, "reserve", "the process was forked: its parent's promises are not its own");
 }
 
 /* ---- own records: all below is called with `file->lock` ---- */
@@ -83,7 +83,7 @@ static void own_release(gm__promise_file *file, gm__promise_own *own) {
 }
 
 static gm_status own_refuse(const gm__promise_file *file, gm_error *err) {
-  return gm__fail(err, GM_ERR_BUSY, 0, "reserve", "%.300s: all %d records are in use", file->path, GM__PROMISE_RECORDS);
+  return gm__fail(err, GM_ERR_BUSY, "reserve", "%.300s: all %d records are in use", file->path, GM__PROMISE_RECORDS);
 }
 
 /* Locks a record that nobody has. */
@@ -124,7 +124,7 @@ static gm_status own_follow(gm__promise_file *file, const gm__promise_turn *turn
     const gm_status status = gm__shared_file_open(file->path, false, &file->keeper, err);
     if (status) return status;
     if (!gm__shared_file_same(&file->keeper, &turn->file)) {
-      return gm__fail(err, GM_ERR_BUSY, 0, "open", "%.300s: somebody replaces it", file->path);
+      return gm__fail(err, GM_ERR_BUSY, "open", "%.300s: somebody replaces it", file->path);
     }
   }
   gm_status status = GM_OK;

@@ -52,9 +52,9 @@ gm_status gm__promise_head_check(const char *path, const unsigned char head[GM__
   gm__promise_head((unsigned char *)&expected);
   if (memcmp(head, &expected, sizeof expected) == 0) return GM_OK;
   if (memcmp(head, expected.name, sizeof expected.name) == 0) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, "open", "%.300s: another version of gm keeps its promises there", path);
+    return gm__fail(err, GM_ERR_FORMAT, "open", "%.300s: another version of gm keeps its promises there", path);
   }
-  return gm__fail(err, GM_ERR_FORMAT, 0, "open", "%.300s: is no file of promises; remove it", path);
+  return gm__fail(err, GM_ERR_FORMAT, "open", "%.300s: is no file of promises; remove it", path);
 }
 
 void gm__promise_pack(const gm__promise *promise, unsigned char out[GM__PROMISE_RECORD_BYTES]) {

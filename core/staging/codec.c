@@ -19,7 +19,7 @@ static uint64_t codec_half(void *user, uint64_t bytes) {
 }
 
 static gm_status codec_no_room(const char *op, uint64_t bytes, uint64_t capacity, gm_error *err) {
-  return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op, "the result has %" PRIu64 " bytes, there is room for %" PRIu64, bytes,
+  return gm__fail(err, GM_ERR_OVER_LIMIT, op, "the result has %" PRIu64 " bytes, there is room for %" PRIu64, bytes,
                   capacity);
 }
 
@@ -34,7 +34,7 @@ static gm_status codec_narrow(gm__convert_run run, const void *from, uint64_t by
 static gm_status codec_widen(gm__convert_run run, const void *from, uint64_t bytes, void *to, uint64_t capacity,
                              uint64_t *out_bytes, gm_error *err) {
   static const char op[] = "gm_codec_decode";
-  if (bytes % 2) return gm__fail(err, GM_ERR_FORMAT, 0, op, "%" PRIu64 " bytes are no numbers of 2 bytes", bytes);
+  if (bytes % 2) return gm__fail(err, GM_ERR_FORMAT, op, "%" PRIu64 " bytes are no numbers of 2 bytes", bytes);
   if (bytes > capacity / 2) return codec_no_room(op, bytes > UINT64_MAX / 2 ? UINT64_MAX : bytes * 2, capacity, err);
   run(to, from, (size_t)(bytes / 2));
   *out_bytes = bytes * 2;
@@ -107,8 +107,7 @@ gm_status gm_codec_most(const gm_codec *codec, uint64_t bytes, uint64_t *out, gm
   if (status) return status;
   const uint64_t most = own.most(own.user, bytes);
   if (most == UINT64_MAX) {
-    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op, "the codec `%.64s` does not encode %" PRIu64 " bytes", own.name,
-                    bytes);
+    return gm__fail(err, GM_ERR_OVER_LIMIT, op, "the codec `%.64s` does not encode %" PRIu64 " bytes", own.name, bytes);
   }
   *out = most;
   return GM_OK;
@@ -132,11 +131,11 @@ static gm_status codec_check_ranges(const char *op, const void *from, uint64_t b
 static gm_status codec_answer(const gm_codec *codec, const char *op, gm_status status, uint64_t wrote,
                               uint64_t capacity, gm_error *why, gm_error *err) {
   if (status && why->status != status) {
-    return gm__fail(err, status, 0, op, "the codec `%.64s` answered %s", codec->name, gm_status_name(status));
+    return gm__fail(err, status, op, "the codec `%.64s` answered %s", codec->name, gm_status_name(status));
   }
   if (status && err) *err = *why;
   if (status || wrote <= capacity) return status;
-  return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op,
+  return gm__fail(err, GM_ERR_OVER_LIMIT, op,
                   "the codec `%.64s` says that it wrote %" PRIu64 " bytes, there is room for %" PRIu64, codec->name,
                   wrote, capacity);
 }
@@ -183,7 +182,7 @@ gm_status gm__codec_check(const gm_codec *codec, gm_codec_way way, const char *n
     return gm__bad_argument(err, op, "the way of `%s` is %d", name, (int)way);
   }
   const gm_status status = gm_codec_most(codec, 0, &most, &why);
-  return status == GM_OK ? GM_OK : gm__fail(err, status, 0, op, "`%s`: %s", name, why.message);
+  return status == GM_OK ? GM_OK : gm__fail(err, status, op, "`%s`: %s", name, why.message);
 }
 
 gm_status gm__codec_chunk(const gm_codec *codec, uint64_t *out_plain, uint64_t *out_encoded, gm_error *err) {
@@ -206,6 +205,6 @@ gm_status gm__codec_turn_run(const gm__codec_turn *turn, const void *from, uint6
                                : gm_codec_decode(turn->codec, from, bytes, to, capacity, out_bytes, &why);
   if (seconds) *seconds += (double)(gm__now_ns() - since) / 1e9;
   if (status == GM_OK) return GM_OK;
-  return gm__fail(err, status, why.native_code, turn->op, "`%.64s`, from byte %" PRIu64 " of the %s on: %s",
-                  turn->codec->name, turn->before, turn->of, why.message);
+  return gm__fail_native(err, status, why.native_code, turn->op, "`%.64s`, from byte %" PRIu64 " of the %s on: %s",
+                         turn->codec->name, turn->before, turn->of, why.message);
 }

@@ -31,7 +31,7 @@ gm_status gm__gds_open(gm_context *ctx, const char *path, gm__gds **out, gm_erro
   if (!atomic_load(&gds_was_good)) status = gm__cufile_probe(ctx, library, path, err);
   if (status) return status;
   gm__gds *gds = gm__alloc(services, gds_size(path));
-  if (!gds) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gds_open", "no host memory for an open file");
+  if (!gds) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gds_open", "no host memory for an open file");
   gds->services = services;
   memcpy(gds->path, path, strlen(path) + 1);
   status = gm__cufile_open(services, library, path, NULL, NULL, &gds->file, err);
@@ -64,22 +64,23 @@ void gm__gds_middle(uint64_t offset, uint64_t address, uint64_t bytes, uint64_t 
 
 /* Tells why a read brought nothing. */
 static gm_status gds_failed(const gm__gds *gds, ssize_t got, int error, uint64_t at, gm_error *err) {
-  if (!got) return gm__fail(err, GM_ERR_IO, 0, gds_op, "%.300s: ends before byte %" PRIu64, gds->path, at);
+  if (!got) return gm__fail(err, GM_ERR_IO, gds_op, "%.300s: ends before byte %" PRIu64, gds->path, at);
   if (got == -1)
-    return gm__fail(err, GM_ERR_IO, error, gds_op, "%.300s: byte %" PRIu64 ": %s", gds->path, at, strerror(error));
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, (int32_t)-got, gds_op, "%.300s: byte %" PRIu64 ": cuFile's error %lld",
-                  gds->path, at, (long long)-got);
+    return gm__fail_native(err, GM_ERR_IO, error, gds_op, "%.300s: byte %" PRIu64 ": %s", gds->path, at,
+                           strerror(error));
+  return gm__fail_native(err, GM_ERR_NOT_SUPPORTED, (int32_t)-got, gds_op,
+                         "%.300s: byte %" PRIu64 ": cuFile's error %lld", gds->path, at, (long long)-got);
 }
 
 /* A short read is one to go on from. cuFile may bring less than whole pages; the next read is then not aligned, and
  * cuFile takes care of that by itself. */
 gm_status gm__gds_read(gm__gds *gds, uint64_t offset, uintptr_t address, uint64_t bytes, gm_error *err) {
   if ((offset | address | bytes) % GM__GDS_ALIGN) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, gds_op, "%.300s: the read of byte %" PRIu64 " is not aligned to %d",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, gds_op, "%.300s: the read of byte %" PRIu64 " is not aligned to %d",
                     gds->path, offset, GM__GDS_ALIGN);
   }
   if (offset > INT64_MAX || bytes > INT64_MAX - offset) {
-    return gm__fail(err, GM_ERR_IO, EOVERFLOW, gds_op, "%.300s: no file has byte %" PRIu64, gds->path, offset);
+    return gm__fail_native(err, GM_ERR_IO, EOVERFLOW, gds_op, "%.300s: no file has byte %" PRIu64, gds->path, offset);
   }
   for (uint64_t done = 0; done < bytes;) {
     const uint64_t piece = bytes - done < GDS_PIECE ? bytes - done : GDS_PIECE;
@@ -89,7 +90,7 @@ gm_status gm__gds_read(gm__gds *gds, uint64_t offset, uintptr_t address, uint64_
     if (got == -1 && error == EINTR) continue;
     if (got <= 0) return gds_failed(gds, got, error, offset + done, err);
     if ((uint64_t)got > piece)
-      return gm__fail(err, GM_ERR_IO, 0, gds_op, "%.300s: cuFile says that it read more than was asked", gds->path);
+      return gm__fail(err, GM_ERR_IO, gds_op, "%.300s: cuFile says that it read more than was asked", gds->path);
     done += (uint64_t)got;
   }
   return GM_OK;

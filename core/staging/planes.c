@@ -46,7 +46,7 @@ typedef struct planes_work {
 } planes_work;
 
 static gm_status planes_no_memory(const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the work of the codec `planes`");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for the work of the codec `planes`");
 }
 
 /* For pieces of `plain` bytes. */
@@ -106,7 +106,7 @@ static uint32_t planes_pack(planes_work *work, const unsigned char *from, uint32
 }
 
 static gm_status planes_no_room(uint64_t capacity, gm_error *err) {
-  return gm__fail(err, GM_ERR_OVER_LIMIT, 0, planes_encode_op,
+  return gm__fail(err, GM_ERR_OVER_LIMIT, planes_encode_op,
                   "the piece does not fit in %" PRIu64 " bytes; gm_codec_most tells what always does", capacity);
 }
 
@@ -165,24 +165,24 @@ typedef struct planes_input {
 } planes_input;
 
 static gm_status planes_bad(const planes_input *in, gm_error *err, const char *why) {
-  return gm__fail(err, GM_ERR_FORMAT, 0, planes_decode_op, "the chunk of byte %" PRIu64 " %s", in->place, why);
+  return gm__fail(err, GM_ERR_FORMAT, planes_decode_op, "the chunk of byte %" PRIu64 " %s", in->place, why);
 }
 
 static gm_status planes_read_head(planes_input *in, uint64_t capacity, uint64_t *out_total, gm_error *err) {
   const char *const op = planes_decode_op;
   const bool known = in->left >= PLANES_HEAD && memcmp(in->at, planes_magic, sizeof planes_magic) == 0;
-  if (!known) return gm__fail(err, GM_ERR_FORMAT, 0, op, "this is no piece of the codec `planes`");
+  if (!known) return gm__fail(err, GM_ERR_FORMAT, op, "this is no piece of the codec `planes`");
   if ((uint32_t)gm__le_get(in->at + 8, 4) != PLANES_VERSION) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "the piece has version %u, this gm reads %d",
+    return gm__fail(err, GM_ERR_FORMAT, op, "the piece has version %u, this gm reads %d",
                     (uint32_t)gm__le_get(in->at + 8, 4), PLANES_VERSION);
   }
   if ((uint32_t)gm__le_get(in->at + 12, 4) != (uint32_t)gm__checksum_kind_here()) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "the piece has checksums of kind %u, this build of gm makes kind %u",
+    return gm__fail(err, GM_ERR_FORMAT, op, "the piece has checksums of kind %u, this build of gm makes kind %u",
                     (uint32_t)gm__le_get(in->at + 12, 4), (unsigned)gm__checksum_kind_here());
   }
   *out_total = gm__le_get(in->at + 16, 8);
   if (*out_total > capacity) {
-    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op, "the piece has %" PRIu64 " plain bytes, there is room for %" PRIu64,
+    return gm__fail(err, GM_ERR_OVER_LIMIT, op, "the piece has %" PRIu64 " plain bytes, there is room for %" PRIu64,
                     *out_total, capacity);
   }
   in->at += PLANES_HEAD;
@@ -244,7 +244,7 @@ static gm_status planes_decode_all(planes_work *work, planes_input in, uint64_t 
     status = planes_decode_chunk(work, &in, planes_chunk_bytes(total - in.place), to + in.place, err);
   }
   if (status || !in.left) return status;
-  return gm__fail(err, GM_ERR_FORMAT, 0, planes_decode_op, "%" PRIu64 " bytes follow the last chunk", in.left);
+  return gm__fail(err, GM_ERR_FORMAT, planes_decode_op, "%" PRIu64 " bytes follow the last chunk", in.left);
 }
 
 gm_status gm__planes_decode(void *user, const void *from, uint64_t bytes, void *to, uint64_t capacity,

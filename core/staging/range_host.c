@@ -28,7 +28,7 @@ gm__access gm__host_access_widen(const gm__access *access) {
 gm_status gm__host_access_check(const gm__access *access, const char *op, gm_error *err) {
   const gm_memory_type *type = gm__host_access_type(access);
   if (access->memory.host || (type && type->flags & GM_MEMORY_HOST_VISIBLE)) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the memory is not host-visible: ask for GM_HOST_VISIBLE");
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the memory is not host-visible: ask for GM_HOST_VISIBLE");
 }
 
 /* ---- mappings ---- */

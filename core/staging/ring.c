@@ -50,7 +50,7 @@ gm_status gm__ring_create(gm_device *device, uint32_t slots, uint64_t slot_bytes
   static const char op[] = "ring_create";
   if (!slots || !slot_bytes) return gm__bad_argument(err, op, "`%s` is 0", slots ? "slot_bytes" : "slots");
   gm__ring *ring = gm__alloc(gm__context_services(device->ctx), ring_size(slots));
-  if (!ring) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the ring's table");
+  if (!ring) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for the ring's table");
   const gm_status status = gm__stock_join(device, &ring->stock, err);
   if (status) {
     gm__release(gm__context_services(device->ctx), ring, ring_size(slots));
@@ -259,8 +259,8 @@ gm_status gm__ring_grow(gm__ring *ring, uint32_t slots, gm_error *err) {
 /* --- taking and giving --- */
 
 static gm_status ring_no_slot(const gm__ring *ring, gm_error *err) {
-  return gm__fail(err, GM_ERR_TIMEOUT, 0, "ring", "all %" PRIu32 " slots of %" PRIu64 " bytes are in use",
-                  ring->info.made, ring->slot_bytes);
+  return gm__fail(err, GM_ERR_TIMEOUT, "ring", "all %" PRIu32 " slots of %" PRIu64 " bytes are in use", ring->info.made,
+                  ring->slot_bytes);
 }
 
 /* Are there slots beyond those that the user leaves for others? REQUIRES: ring lock. */
@@ -402,7 +402,7 @@ static gm_status ring_close(gm__ring *ring, gm_error *err) {
   while (ring->claimed) gm__cond_wait(&ring->moved, &ring->stock->lock);
   ring->ending = !ring->info.taken;
   if (!ring->ending) {
-    status = gm__fail(err, GM_ERR_BUSY, 0, "ring_destroy", "%" PRIu32 " slots are in use", ring->info.taken);
+    status = gm__fail(err, GM_ERR_BUSY, "ring_destroy", "%" PRIu32 " slots are in use", ring->info.taken);
   }
   gm__mutex_unlock(&ring->stock->lock);
   for (gm__ring_slot *slot = ring->rest.first; slot && ring_may_go(status); slot = slot->next) {

@@ -115,7 +115,7 @@ static gm_status stock_make(gm__stock *stock, gm__stock_chunk *chunk, bool pinne
   if (borrowed != GM_ERR_NOT_SUPPORTED) return borrowed;
   chunk->host = gm__mapping_new((size_t)chunk->bytes);
   if (!chunk->host) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "ring", "no host memory for a slot of %" PRIu64 " bytes",
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "ring", "no host memory for a slot of %" PRIu64 " bytes",
                     chunk->slot_bytes);
   }
   const int32_t node = stock->device->info.numa_node;
@@ -135,7 +135,7 @@ static void stock_forget(const gm__stock *stock, gm__stock_chunk *chunk) {
 static gm__stock_chunk *stock_try(gm__stock *stock, uint64_t pitch, uint32_t slots, bool pinned, gm_error *err) {
   gm__stock_chunk *chunk = gm__alloc(gm__context_services(stock->device->ctx), sizeof *chunk);
   gm_status status = GM_ERR_OUT_OF_HOST_MEMORY;
-  if (!chunk) return gm__fail(err, status, 0, "ring", "no host memory for a chunk's record"), NULL;
+  if (!chunk) return gm__fail(err, status, "ring", "no host memory for a chunk's record"), NULL;
   for (; slots && status != GM_ERR_DEVICE_LOST && status != GM_ERR_NOT_SUPPORTED; slots /= 2) {
     chunk->slot_bytes = pitch;
     chunk->bytes = slots * pitch;
@@ -252,7 +252,7 @@ static gm__stock *stock_use(gm_device *device) {
 
 static gm_status stock_new(gm_device *device, gm_error *err) {
   gm__stock *stock = gm__alloc(gm__context_services(device->ctx), sizeof *stock);
-  if (!stock) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "ring", "no host memory for a device's rings");
+  if (!stock) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "ring", "no host memory for a device's rings");
   stock->device = device;
   stock->most = gm__config_u64(device->ctx, "staging.max_bytes");
   gm__mutex_init(&stock->lock, GM__RANK_LEAF);

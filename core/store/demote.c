@@ -84,7 +84,7 @@ gm_status gm_store_flush(gm_store *store, gm_error *err) {
   static const char op[] = "gm_store_flush";
   gm_status status = gm__store_check(store, op, err);
   if (status) return status;
-  if (!store->tier_count) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the store has no tier");
+  if (!store->tier_count) return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the store has no tier");
   gm__mutex_lock(&store->watch->lock);
   uint64_t left = store->due_count;
   gm__mutex_unlock(&store->watch->lock);

@@ -118,7 +118,7 @@ gm_status gm__down_entry(gm_store *store, gm__store_entry *entry, uint64_t *out_
   }
   gm__mutex_unlock(&store->watch->lock);
   *out_freed = gm__leftover_drop(&left);
-  return status ? gm__fail(err, status, 0, "gm_store_demote_key", "somebody holds the value") : GM_OK;
+  return status ? gm__fail(err, status, "gm_store_demote_key", "somebody holds the value") : GM_OK;
 }
 
 /* ---- victims ---- */

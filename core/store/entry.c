@@ -43,7 +43,7 @@ gm_status gm__store_names_read(const gm_store *store, const char *const *texts, 
   for (size_t i = 0; i < count; i++) out->bytes += texts[i] ? strnlen(texts[i], GM__KEY_PATH_MOST) + 1 : 0;
   out->at = gm__alloc_array(services, count, sizeof *out->at);
   out->text = gm__alloc(services, out->bytes);
-  if (!out->at || !out->text) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the keys");
+  if (!out->at || !out->text) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for the keys");
   char *at = out->text;
   for (size_t i = 0; i < count && !status; i++) {
     out->at[i].text = at;
@@ -59,7 +59,7 @@ void gm__store_names_end(const gm_store *store, gm__store_names *names) {
 }
 
 gm_status gm__store_missing(const gm__store_name *key, const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "there is no key \"%.300s\"", key->text);
+  return gm__fail(err, GM_ERR_NOT_FOUND, op, "there is no key \"%.300s\"", key->text);
 }
 
 /* ---- finding ---- */

@@ -161,7 +161,7 @@ gm_status gm__image_write(gm_value *value, gm_pool *pinned, gm__image **out, gm_
   const uint64_t begin = gm__round_up(GM__IMAGE_HEAD + size.tree, GM__IMAGE_ALIGN);
   const uint64_t bytes = gm__add_sat(begin, size.data);
   gm__image *image = pinned ? image_pinned(value->ctx, pinned, bytes) : gm__image_new(value->ctx, bytes);
-  if (!image) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_store", "no host memory for a value");
+  if (!image) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_store", "no host memory for a value");
   image_writer writer = {image->data + GM__IMAGE_HEAD, image->data + begin, !image->pool, err};
   const gm_status status = image_node(&writer, value);
   if (status) {

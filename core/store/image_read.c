@@ -18,7 +18,7 @@ typedef struct image_reader {
 } image_reader;
 
 static gm_status image_wrong(gm_error *err, const char *what) {
-  return gm__fail(err, GM_ERR_FORMAT, 0, "gm_store", "the bytes are no value of gm: %s", what);
+  return gm__fail(err, GM_ERR_FORMAT, "gm_store", "the bytes are no value of gm: %s", what);
 }
 
 static bool image_has(const image_reader *reader, uint64_t bytes) {
@@ -63,7 +63,7 @@ static gm_status image_name(image_reader *reader, char **out) {
     return image_wrong(reader->err, "a name");
   }
   *out = gm__alloc(gm__context_services(reader->ctx), (size_t)bytes + 1);
-  if (!*out) return gm__fail(reader->err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_store", "no host memory for a name");
+  if (!*out) return gm__fail(reader->err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_store", "no host memory for a name");
   memcpy(*out, reader->at, (size_t)bytes);
   reader->at += bytes;
   return GM_OK;
@@ -112,7 +112,7 @@ static gm_status image_tree(image_reader *reader, const image_node *node, uint32
   if (node->kind == GM_VALUE_DICT) items.names = gm__alloc_array(services, items.count, sizeof(char *));
   gm_status status = GM_OK;
   if (!items.values || (node->kind == GM_VALUE_DICT && !items.names)) {
-    status = gm__fail(reader->err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_store", "no host memory for a value");
+    status = gm__fail(reader->err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_store", "no host memory for a value");
   }
   if (!status) status = image_items_read(reader, &items, depth);
   if (!status) status = image_make_tree(reader, &items, out);
@@ -142,7 +142,7 @@ static gm_status image_open(image_reader *reader, const gm__image *image) {
     return image_wrong(reader->err, "it has another beginning");
   }
   if (gm__le_get(data + 8, 4) != GM__IMAGE_VERSION) {
-    return gm__fail(reader->err, GM_ERR_FORMAT, 0, "gm_store", "the value is of version %" PRIu64 ", this gm reads %d",
+    return gm__fail(reader->err, GM_ERR_FORMAT, "gm_store", "the value is of version %" PRIu64 ", this gm reads %d",
                     gm__le_get(data + 8, 4), GM__IMAGE_VERSION);
   }
   const uint64_t tree = gm__le_get(data + 16, 8), bytes = gm__le_get(data + 24, 8);

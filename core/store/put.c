@@ -8,7 +8,7 @@
 /* Invariant: all that can fail is done before the first entry changes. */
 
 gm_status gm__put_no_memory(const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a key");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a key");
 }
 
 gm_status gm__put(gm_store *store, const gm__store_name *key, gm_value *value, gm__put_count count, const char *op,

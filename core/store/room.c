@@ -68,14 +68,15 @@ static gm_status room_refused(gm_store *store, uint64_t bytes, room_lack lack, g
   if (!err || lack == ROOM_NO_LACK || lack == ROOM_TOO_LARGE) return status;
   gm_format_bytes(bytes, size, sizeof size);
   if (lack == ROOM_HELD) {
-    return gm__fail(err, status, err->native_code, "gm_store",
-                    "the device has no room for %s, and no value may leave it: all that are there are held", size);
+    return gm__fail_native(err, status, err->native_code, "gm_store",
+                           "the device has no room for %s, and no value may leave it: all that are there are held",
+                           size);
   }
   gm__mutex_lock(&store->watch->lock);
   room_name_places(store, places, sizeof places);
   gm__mutex_unlock(&store->watch->lock);
-  return gm__fail(err, status, err->native_code, "gm_store",
-                  "the device has no room for %s, and nothing below has room%.380s", size, places);
+  return gm__fail_native(err, status, err->native_code, "gm_store",
+                         "the device has no room for %s, and nothing below has room%.380s", size, places);
 }
 
 gm_status gm__room_tensor(gm_store *store, const gm_tensor_desc *desc, uint64_t bytes, const gm__transfer *from,
@@ -123,7 +124,7 @@ gm_status gm__room_value(gm_store *store, gm_value *value, gm_value **out, gm_er
   }
   const gm_services *services = gm__context_services(store->ctx);
   gm_value **items = gm__alloc_array(services, value->count, sizeof(gm_value *));
-  if (!items) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_store_put", "no host memory for a value");
+  if (!items) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_store_put", "no host memory for a value");
   const gm_status status = room_tree(store, value, items, out, err);
   for (size_t i = 0; i < value->count; i++) gm_value_release(items[i], NULL);
   gm__release(services, items, value->count * sizeof(gm_value *));

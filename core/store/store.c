@@ -93,7 +93,7 @@ gm_status gm_store_create(const gm_store_params *params, gm_store **out, gm_erro
   if (status) return status;
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
   gm_store *store = store_new(&asked);
-  if (!store) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a store");
+  if (!store) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a store");
   if (store->max_pinned_bytes) {
     status = gm__image_pool(store->pool->device, store->max_pinned_bytes, &store->pinned, err);
   }

@@ -69,7 +69,7 @@ static gm_status tier_copy_read_at(gm_store *store, const gm__store_entry *entry
   if (status) return status;
   gm__image *image = gm__image_new(store->ctx, bytes);
   status = image ? gm_tier_value_read(value, 0, image->data, bytes, err)
-                 : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_store_get", "no host memory for a value");
+                 : gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_store_get", "no host memory for a value");
   gm_tier_value_close(value);
   if (status) {
     gm__image_release(image);
@@ -84,7 +84,7 @@ static gm_status tier_copy_read_fresh(gm_store *store, const gm__store_entry *en
                                       gm_error *err) {
   const gm_status status = tier_copy_read_at(store, entry, tier, out, err);
   if (status != GM_ERR_NOT_FOUND) return status;
-  return gm__fail(err, GM_ERR_DAMAGED, 0, "gm_store_get", "a tier lost the value");
+  return gm__fail(err, GM_ERR_DAMAGED, "gm_store_get", "a tier lost the value");
 }
 
 /* From the tiers that may have the value. Without an answer of each of them, nobody knows that it is gone. */
@@ -178,7 +178,7 @@ static bool tier_copy_move_one(gm_store *store, uint32_t tier) {
 gm_status gm__tier_copy_put(gm_store *store, gm__store_entry *entry, const gm__image *image, gm_error *err) {
   gm_status status = GM_OK;
   if (!store->tier_count) {
-    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_store", "host memory is full, and the store has no tier");
+    return gm__fail(err, GM_ERR_OVER_LIMIT, "gm_store", "host memory is full, and the store has no tier");
   }
   for (uint32_t i = 0; i < store->tier_count; i++) {
     status = tier_copy_put_at(store, entry, i, image, err);
@@ -249,7 +249,7 @@ gm_status gm__tier_copy_list(gm_store *store, gm_error *err) {
     store->changes[listing.tier] = 1; /* another store may have left it so */
     status = gm_tier_list(store->tiers[listing.tier], NULL, 0, tier_copy_found, &listing, err);
     if (listing.no_memory) {
-      status = gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_store_create", "no host memory for the keys of a tier");
+      status = gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_store_create", "no host memory for the keys of a tier");
     }
   }
   return status;

@@ -72,7 +72,7 @@ gm_status gm_tensor_bytes(const gm_tensor_desc *desc, uint64_t *out, gm_error *e
 /* ---- making tensors ---- */
 
 static gm_status value_no_memory(const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a value");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a value");
 }
 
 static gm_value *value_tensor_new(gm_context *ctx, const gm_tensor_desc *desc, uint64_t bytes) {

@@ -64,7 +64,7 @@ gm_status gm_value_buffer(const gm_value *value, gm_buffer **out, uint64_t *out_
   const gm_status status = value_tensor_check(value, op, err);
   if (status) return status;
   if (!out || !out_offset) return gm__bad_argument(err, op, "`%s` is NULL", out ? "out_offset" : "out");
-  if (!value->buffer) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the tensor has no buffer");
+  if (!value->buffer) return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the tensor has no buffer");
   *out = value->buffer;
   *out_offset = value->offset;
   return GM_OK;

@@ -28,7 +28,7 @@ static gm_status tree_size(const gm_context *ctx, gm_value *const *items, size_t
 }
 
 static gm_status tree_no_memory(const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a value");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a value");
 }
 
 static int tree_name_order(const void *a, const void *b) {
@@ -113,8 +113,7 @@ gm_status gm_value_at(const gm_value *value, uint64_t index, const char **out_na
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
   if (value->form == GM_VALUE_TENSOR) return gm__bad_argument(err, op, "`value` is a tensor");
   if (index >= value->count) {
-    return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "there is no item %llu of %zu", (unsigned long long)index,
-                    value->count);
+    return gm__fail(err, GM_ERR_NOT_FOUND, op, "there is no item %llu of %zu", (unsigned long long)index, value->count);
   }
   if (out_name) *out_name = value->names ? value->names[index] : NULL;
   *out = value->items[index];
@@ -130,7 +129,7 @@ gm_status gm_value_find(const gm_value *value, const char *name, gm_value **out,
   const gm__value_name wanted = {name, 0};
   const gm__value_name *found =
       value->count ? bsearch(&wanted, value->by_name, value->count, sizeof wanted, tree_name_order) : NULL;
-  if (!found) return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "the dictionary has no \"%.200s\"", name);
+  if (!found) return gm__fail(err, GM_ERR_NOT_FOUND, op, "the dictionary has no \"%.200s\"", name);
   *out = value->items[found->index];
   return GM_OK;
 }

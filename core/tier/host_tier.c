@@ -41,7 +41,7 @@ static gm_status host_open(gm_context *ctx, const char *where, const gm_tier_par
                            gm_error *err) {
   (void)where;
   host_tier *tier = gm__alloc(gm__context_services(ctx), sizeof *tier);
-  if (!tier) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_open", "no host memory for a tier");
+  if (!tier) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_open", "no host memory for a tier");
   tier->ctx = ctx;
   tier->max_bytes = params->max_bytes ? params->max_bytes : UINT64_MAX;
   gm__mutex_init(&tier->lock, GM__RANK_LEAF);
@@ -106,12 +106,12 @@ static gm_status host_link(host_tier *tier, const void *key, size_t key_bytes, h
   const host_entry *found = (host_entry *)gm__key_map_find(&tier->entries, key, key_bytes);
   const uint64_t kept = tier->stats.value_bytes - (found ? found->value->bytes : 0);
   if (kept > tier->max_bytes || value->bytes > tier->max_bytes - kept) {
-    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_tier_put",
+    return gm__fail(err, GM_ERR_OVER_LIMIT, "gm_tier_put",
                     "%" PRIu64 " bytes beside %" PRIu64 " are more than the tier's %" PRIu64, value->bytes, kept,
                     tier->max_bytes);
   }
   host_entry *entry = host_entry_of(tier, key, key_bytes);
-  if (!entry) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_put", "no host memory for a key");
+  if (!entry) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_put", "no host memory for a key");
   *out_old = entry->value;
   if (!entry->value) tier->stats.values++;
   tier->stats.value_bytes = kept + value->bytes;
@@ -125,7 +125,7 @@ static gm_status host_put(void *own, const void *key, size_t key_bytes, const gm
                           gm_error *err) {
   host_tier *tier = own;
   host_value *old = NULL, *value = host_value_make(tier, parts, count);
-  if (!value) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_put", "no host memory for the value");
+  if (!value) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_put", "no host memory for the value");
   gm__mutex_lock(&tier->lock);
   const gm_status status = host_link(tier, key, key_bytes, value, &old, err);
   gm__mutex_unlock(&tier->lock);
@@ -134,7 +134,7 @@ static gm_status host_put(void *own, const void *key, size_t key_bytes, const gm
 }
 
 static gm_status host_missing(const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "the tier has no value of that key");
+  return gm__fail(err, GM_ERR_NOT_FOUND, op, "the tier has no value of that key");
 }
 
 static gm_status host_value_open(void *own, const void *key, size_t key_bytes, void **out_value, uint64_t *out_bytes,

@@ -35,7 +35,7 @@ struct gm_tier_value {
 /* A table may fail without a word. Its answer is only as good as its author. */
 static gm_status tier_answer(const gm__tier_kind *kind, const char *op, gm_status status, gm_error *err) {
   if (!status || !err || err->status == status) return status;
-  return gm__fail(err, status, 0, op, "the tier \"%s\" gives no reason", kind->name);
+  return gm__fail(err, status, op, "the tier \"%s\" gives no reason", kind->name);
 }
 
 /* Before a table is called: what `err` says afterwards is of that call. */
@@ -72,7 +72,7 @@ gm_status gm_tier_open(gm_context *ctx, const char *kind, const char *where, con
   if (!status) status = gm__tier_kind_find(ctx, kind, &found, err);
   if (status) return status;
   gm_tier *tier = gm__object_new(ctx, GM__KIND_TIER, sizeof *tier);
-  if (!tier) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a tier");
+  if (!tier) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a tier");
   tier->ctx = ctx;
   tier->kind = found;
   tier->read_only = asked.read_only;
@@ -106,7 +106,7 @@ gm_status gm_tier_close(gm_tier *tier, gm_error *err) {
   if (status == GM_ERR_INVALID_ARGUMENT) return status;
   const bool forked = status == GM_ERR_FORKED;
   const uint64_t readers = atomic_load(&tier->readers);
-  if (!forked && readers) return gm__fail(err, GM_ERR_BUSY, 0, op, "%" PRIu64 " values are open", readers);
+  if (!forked && readers) return gm__fail(err, GM_ERR_BUSY, op, "%" PRIu64 " values are open", readers);
   status = forked || tier->read_only ? GM_OK : tier_answer(tier->kind, op, tier->kind->ops.flush(tier->own, err), err);
   tier->kind->ops.close(tier->own);
   gm_context *ctx = tier->ctx;
@@ -127,7 +127,7 @@ static gm_status tier_key_check(const gm_tier *tier, const void *key, size_t key
 
 static gm_status tier_writable(const gm_tier *tier, const char *op, gm_error *err) {
   if (!tier->read_only) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the tier was opened with read_only");
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the tier was opened with read_only");
 }
 
 static gm_status tier_parts_check(const gm_tier_part *parts, size_t count, const char *op, gm_error *err) {
@@ -161,7 +161,7 @@ gm_status gm_tier_value_open(gm_tier *tier, const void *key, size_t key_bytes, g
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
   const gm_services *services = gm__context_services(tier->ctx);
   gm_tier_value *value = gm__alloc(services, sizeof *value);
-  if (!value) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a value");
+  if (!value) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a value");
   value->tier = tier;
   status = tier_answer(tier->kind, op,
                        tier->kind->ops.value_open(tier->own, key, key_bytes, &value->own, &value->bytes, err), err);

@@ -37,10 +37,10 @@ static gm__tier_kind *tier_kinds_look(const tier_kinds *kinds, const char *name)
 static gm_status tier_kinds_add(tier_kinds *kinds, const gm_tier_ops *ops, gm_error *err) {
   static const char op[] = "gm_tier_register";
   if (tier_kinds_look(kinds, ops->name)) {
-    return gm__fail(err, GM_ERR_BUSY, 0, op, "the context has a tier \"%s\" already", ops->name);
+    return gm__fail(err, GM_ERR_BUSY, op, "the context has a tier \"%s\" already", ops->name);
   }
   gm__tier_kind *kind = gm__alloc(gm__context_services(kinds->ctx), sizeof *kind);
-  if (!kind) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a kind of tier");
+  if (!kind) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a kind of tier");
   memcpy(kind->name, ops->name, strlen(ops->name) + 1); /* checked: it fits */
   kind->ops = *ops;
   kind->ops.name = kind->name;
@@ -53,7 +53,7 @@ static gm_status tier_kinds_add(tier_kinds *kinds, const gm_tier_ops *ops, gm_er
 static gm_status tier_kinds_make(gm_context *ctx, tier_kinds **out, gm_error *err) {
   tier_kinds *kinds = gm__alloc(gm__context_services(ctx), sizeof *kinds);
   gm_status status = GM_OK;
-  if (!kinds) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_register", "no host memory for tiers");
+  if (!kinds) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_register", "no host memory for tiers");
   kinds->ctx = ctx;
   for (size_t i = 0; !status && i < sizeof tier_own / sizeof *tier_own; i++) {
     status = tier_kinds_add(kinds, tier_own[i], err);
@@ -95,7 +95,7 @@ gm_status gm__tier_kind_find(gm_context *ctx, const char *name, const gm__tier_k
   tier_kinds_text(kinds, known, sizeof known);
   gm__mutex_unlock(&ctx->lock);
   if (*out) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_tier_open", "no tier is called \"%s\": there are %s", name, known);
+  return gm__fail(err, GM_ERR_NOT_FOUND, "gm_tier_open", "no tier is called \"%s\": there are %s", name, known);
 }
 
 /* ---- registering ---- */
@@ -109,7 +109,7 @@ static bool tier_name_is_right(const char *name) {
 static gm_status tier_ops_check(const gm_tier_ops *ops, gm_error *err) {
   static const char op[] = "gm_tier_register";
   if (ops->abi != GM_TIER_ABI) {
-    return gm__fail(err, GM_ERR_ABI_MISMATCH, 0, op, "`ops->abi` is %u, this gm has %d", ops->abi, GM_TIER_ABI);
+    return gm__fail(err, GM_ERR_ABI_MISMATCH, op, "`ops->abi` is %u, this gm has %d", ops->abi, GM_TIER_ABI);
   }
   if (!ops->name || !tier_name_is_right(ops->name)) {
     return gm__bad_argument(err, op, "`ops->name` must have 1 to 31 characters of a-z, 0-9, '_' and '-'");

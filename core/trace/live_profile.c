@@ -114,8 +114,7 @@ static void live_end(gm__recorder_sink *sink) {
 
 gm_status gm__live_profile_open(const gm_services *services, gm__recorder **out, gm_error *err) {
   live_profile *self = gm__alloc(services, sizeof *self);
-  if (!self)
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_profile_begin", "no host memory for a profile");
+  if (!self) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pool_profile_begin", "no host memory for a profile");
   self->sink = (gm__recorder_sink){.take = live_take, .end = live_end};
   self->services = services;
   return gm__recorder_open_sink(services, &self->sink, out, err);

@@ -40,8 +40,7 @@ static gm_status profile_add_all(gm_pool *pool, gm__profile_sum *sum) {
 static gm_status profile_sum(gm_pool *pool, const char *op, gm__profile_sum *sum, gm_error *err) {
   gm_trace_profile *out = &sum->figures;
   gm_status status = profile_add_all(pool, sum);
-  if (status)
-    return gm__fail(err, status, 0, op, "no host memory for the sizes of pool \"%s\"", pool->heap.provider.name);
+  if (status) return gm__fail(err, status, op, "no host memory for the sizes of pool \"%s\"", pool->heap.provider.name);
   if (gm__recorder_has_failed(pool->heap.observers.recorder, err)) return GM_ERR_OUT_OF_HOST_MEMORY;
   out->distinct_sizes = sum->allocs.count;
   out->repeats = out->allocs - out->distinct_sizes;
@@ -118,7 +117,7 @@ gm_status gm_pool_profile_sizes(gm_pool *pool, gm_size_use *out, size_t capacity
   if (status) return status;
   status = profile_take(pool, op, &sum, err);
   if (!status && capacity && sum.allocs.count && profile_list(&sum, profile_services(pool), out, capacity))
-    status = gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to sort the sizes");
+    status = gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory to sort the sizes");
   if (!status) *out_count = sum.allocs.count;
   gm__profile_sum_end(&sum);
   return status;
@@ -149,5 +148,5 @@ gm_status gm_pool_profile_end(gm_pool *pool, gm_error *err) {
   if (profiled) profile_stop(pool);
   gm__mutex_unlock(&pool->gate);
   if (profiled) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "pool \"%s\" is not being profiled", pool->heap.provider.name);
+  return gm__fail(err, GM_ERR_NOT_FOUND, op, "pool \"%s\" is not being profiled", pool->heap.provider.name);
 }

@@ -11,7 +11,7 @@
 #include "gm/version.h"
 
 static gm_status record_none(const gm_pool *pool, const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "pool \"%s\" is not being recorded", pool->heap.provider.name);
+  return gm__fail(err, GM_ERR_NOT_FOUND, op, "pool \"%s\" is not being recorded", pool->heap.provider.name);
 }
 
 gm_status gm_pool_record_mark(gm_pool *pool, const char *label, gm_error *err) {

@@ -97,7 +97,7 @@ static gm_status profile_run(profile *self, gm_error *err) {
   self->tally.figures.distinct_sizes = self->sizes.count;
   if (!memory) memory = profile_growth(self);
   if (!memory) return GM_OK;
-  return gm__fail(err, memory, 0, "gm_trace_profile_read", "%s: too long for this host's memory", self->trace->path);
+  return gm__fail(err, memory, "gm_trace_profile_read", "%s: too long for this host's memory", self->trace->path);
 }
 
 gm_status gm_trace_profile_read(const gm_services *services, const char *path, gm_trace_profile *out, gm_error *err) {

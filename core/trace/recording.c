@@ -95,8 +95,7 @@ static gm_status recording_event(recording *self, recording_source *source, gm_e
     status = event->bytes ? recording_alloc(self, source, event) : recording_free(self, source, event);
   }
   if (!status) return gm__event_reader_next(&source->reader, err);
-  return gm__fail(err, status, 0, "gm_pool_record_end", "%.300s: no host memory for the blocks in it",
-                  self->output.path);
+  return gm__fail(err, status, "gm_pool_record_end", "%.300s: no host memory for the blocks in it", self->output.path);
 }
 
 /* ---- merging ---- */
@@ -135,7 +134,7 @@ static gm_status recording_begin(recording *self, const gm__recorder *recorder, 
   gm_status status = GM_OK;
   self->sources = gm__alloc_array(self->services, GM__RECORDER_BUFFERS, sizeof *self->sources);
   if (!self->sources) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_end", "%.300s: no host memory to merge it",
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pool_record_end", "%.300s: no host memory to merge it",
                     recorder->path);
   }
   for (uint32_t i = 0; !status && i < GM__RECORDER_BUFFERS; i++) {

@@ -21,7 +21,7 @@ gm_status gm__trace_gzip_create(const gm_services *services, const char *path, g
   gm_error why = {.status = GM_OK};
   const gm__zlib *zlib = gm__zlib_open(&why);
   if (!zlib)
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_trace_open", "%.300s: is compressed: %.300s", path, why.message);
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_trace_open", "%.300s: is compressed: %.300s", path, why.message);
   gm__trace_gzip *gzip = gm__alloc(services, sizeof *gzip);
   if (gzip) {
     gzip->zlib = zlib;
@@ -35,15 +35,16 @@ gm_status gm__trace_gzip_create(const gm_services *services, const char *path, g
     }
     gm__release(services, gzip, sizeof *gzip);
   }
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "inflateInit2", "%.300s: no host memory to unpack it", path);
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "inflateInit2", "%.300s: no host memory to unpack it", path);
 }
 
 static gm_status gzip_fail(const gm__trace_gzip *gzip, const char *path, int code, gm_error *err) {
   if (code == Z_MEM_ERROR) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, code, "inflate", "%.300s: no host memory to unpack it", path);
+    return gm__fail_native(err, GM_ERR_OUT_OF_HOST_MEMORY, code, "inflate", "%.300s: no host memory to unpack it",
+                           path);
   }
-  return gm__fail(err, GM_ERR_FORMAT, code, "inflate", "%.300s: damaged gzip: %.80s", path,
-                  gzip->stream.msg ? gzip->stream.msg : "not understood");
+  return gm__fail_native(err, GM_ERR_FORMAT, code, "inflate", "%.300s: damaged gzip: %.80s", path,
+                         gzip->stream.msg ? gzip->stream.msg : "not understood");
 }
 
 static int gzip_inflate(gm__trace_gzip *gzip, gm__gzip_step *step) {
@@ -83,14 +84,14 @@ void gm__trace_gzip_destroy(gm__trace_gzip *gzip) {
 gm_status gm__trace_gzip_create(const gm_services *services, const char *path, gm__trace_gzip **out, gm_error *err) {
   (void)services;
   (void)out;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_trace_open",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_trace_open",
                   "%.300s: is compressed, and this build of gm has no zlib (GM_WITH_ZLIB)", path);
 }
 
 gm_status gm__trace_gzip_step(gm__trace_gzip *gzip, const char *path, gm__gzip_step *step, gm_error *err) {
   (void)gzip;
   (void)step;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_trace_next", "%.300s: no zlib in this build", path);
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_trace_next", "%.300s: no zlib in this build", path);
 }
 
 void gm__trace_gzip_destroy(gm__trace_gzip *gzip) { (void)gzip; }

@@ -46,7 +46,7 @@ static gm_status input_step(gm__trace_input *input, gm__gzip_step *step, bool *o
   input->packed_from += step->taken;
   *out_done = step->given == 0 && step->taken == 0;
   if (!*out_done || step->at_end) return GM_OK;
-  return gm__fail(err, GM_ERR_FORMAT, 0, "gm_trace_next", "%.300s: the gzip file is cut", input->path);
+  return gm__fail(err, GM_ERR_FORMAT, "gm_trace_next", "%.300s: the gzip file is cut", input->path);
 }
 
 static gm_status input_unpack(gm__trace_input *input, void *out, size_t capacity, size_t *out_bytes, gm_error *err) {
@@ -84,7 +84,7 @@ static gm_status input_begin(gm__trace_input *input, gm_error *err) {
   if (status != GM_OK) return status;
   input->packed = gm__alloc(input->services, GM__TRACE_CHUNK_BYTES);
   if (input->packed) return GM_OK;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_trace_open", "%.300s: no host memory to read it", input->path);
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_trace_open", "%.300s: no host memory to read it", input->path);
 }
 
 gm_status gm__trace_input_open(const gm_services *services, const char *path, const void *memory, uint64_t length,

@@ -15,7 +15,7 @@ gm_status gm__trace_lines_fail(const gm__trace_lines *lines, gm_error *err, cons
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  return gm__fail(err, GM_ERR_FORMAT, 0, "gm_trace_next", "%.250s:%llu: %s%s", lines->input.path,
+  return gm__fail(err, GM_ERR_FORMAT, "gm_trace_next", "%.250s:%llu: %s%s", lines->input.path,
                   (unsigned long long)lines->number, lines->number == 1 ? "is no gmtrace file: " : "", text);
 }
 
@@ -73,7 +73,7 @@ gm_status gm__trace_lines_open(const gm_services *services, const char *path, co
                                gm__trace_lines *out, gm_error *err) {
   gm__trace_lines lines = {.window = gm__alloc(services, GM__TRACE_CHUNK_BYTES)};
   if (!lines.window) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_trace_open", "%.300s: no host memory to read it", path);
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_trace_open", "%.300s: no host memory to read it", path);
   }
   gm_status status = gm__trace_input_open(services, path, memory, length, &lines.input, err);
   if (status == GM_OK) {

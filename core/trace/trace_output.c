@@ -11,8 +11,7 @@ gm_status gm__trace_output_open(const gm_services *services, const gm__output_fi
   output.text = gm__alloc(services, (size_t)2 * GM__TRACE_OUTPUT_BYTES);
   if (!output.text) {
     gm__trace_pack_destroy(output.pack);
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_end", "%.300s: no host memory to write it",
-                    path);
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pool_record_end", "%.300s: no host memory to write it", path);
   }
   *out = output;
   return GM_OK;

@@ -33,7 +33,7 @@ gm_status gm__trace_pack_create(const gm_services *services, const char *path, g
     }
     gm__release(services, pack, sizeof *pack);
   }
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "deflateInit2", "%.300s: no host memory to pack it", path);
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "deflateInit2", "%.300s: no host memory to pack it", path);
 }
 
 void gm__trace_pack_feed(gm__trace_pack *pack, const void *bytes, size_t count) {
@@ -60,7 +60,7 @@ void gm__trace_pack_destroy(gm__trace_pack *pack) {
 gm_status gm__trace_pack_create(const gm_services *services, const char *path, gm__trace_pack **out, gm_error *err) {
   (void)services;
   (void)out;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pool_record_end", "%.300s: no zlib in this build", path);
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_pool_record_end", "%.300s: no zlib in this build", path);
 }
 
 void gm__trace_pack_feed(gm__trace_pack *pack, const void *bytes, size_t count) {

@@ -61,7 +61,7 @@ static gm_status reader_born(gm_trace *trace, const gm_trace_event *event, gm_er
   gm_status status = gm__map_insert(&trace->bytes, event->id, event->bytes);
   if (status == GM_OK && event->stream) status = gm__map_insert(&trace->streams, event->id, event->stream);
   if (status != GM_OK) {
-    return gm__fail(err, status, 0, "gm_trace_next", "%.300s: no host memory for %zu live allocations", trace->path,
+    return gm__fail(err, status, "gm_trace_next", "%.300s: no host memory for %zu live allocations", trace->path,
                     trace->bytes.count);
   }
   trace->any_id = true;
@@ -158,8 +158,8 @@ static gm_status reader_header(gm_trace *trace, gm_error *err) {
   if (!line) return gm__trace_lines_fail(&trace->lines, err, "is empty, a trace begins with \"gmtrace 1\"");
   if (strcmp(line, "gmtrace 1") == 0) return GM_OK;
   if (strncmp(line, word, sizeof word - 1) == 0 && gm__decimal(line + sizeof word - 1, &end, &version) && !*end) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_trace_open", "%.300s: format %llu is not known, only 1",
-                    trace->path, (unsigned long long)version);
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_trace_open", "%.300s: format %llu is not known, only 1", trace->path,
+                    (unsigned long long)version);
   }
   return gm__trace_lines_fail(&trace->lines, err, "begins with \"%.40s\", not with \"gmtrace 1\"", line);
 }
@@ -167,7 +167,7 @@ static gm_status reader_header(gm_trace *trace, gm_error *err) {
 static gm_status reader_begin(gm_trace *trace, const char *path, const void *memory, uint64_t length, gm_error *err) {
   trace->path_bytes = strlen(path) + 1;
   trace->path = gm__alloc(&trace->services, trace->path_bytes);
-  if (!trace->path) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_trace_open", "no host memory for a path");
+  if (!trace->path) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_trace_open", "no host memory for a path");
   memcpy(trace->path, path, trace->path_bytes);
   gm__map_init(&trace->bytes, &trace->services);
   gm__map_init(&trace->streams, &trace->services);
@@ -178,7 +178,7 @@ static gm_status reader_begin(gm_trace *trace, const char *path, const void *mem
 static gm_status reader_open(const gm_services *services, const char *path, const void *memory, uint64_t length,
                              gm_trace **out, gm_error *err) {
   gm_trace *trace = gm__alloc(services, sizeof *trace);
-  if (!trace) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_trace_open", "no host memory for a trace");
+  if (!trace) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_trace_open", "no host memory for a trace");
   trace->services = services ? *services : *gm__default_services();
   gm_status status = reader_begin(trace, path, memory, length, err);
   if (status == GM_OK) {

@@ -111,7 +111,7 @@ static gm_status profiler_inject(profiler_tool *tool, const gm__dynlib *lib) {
   gm_status status = gm__dynlib_resolve(lib, symbols, 2, &entries, NULL, NULL, &tool->why);
   if (status) return status;
   if (!entries.initialize(profiler_export_table)) {
-    return gm__fail(&tool->why, GM_ERR_UNAVAILABLE, 0, "InitializeInjectionNvtx2", "the tool refused");
+    return gm__fail(&tool->why, GM_ERR_UNAVAILABLE, "InitializeInjectionNvtx2", "the tool refused");
   }
   profiler_take_core(&tool->profiler);
   profiler_take_memory(&tool->profiler, entries.initialize_extension);

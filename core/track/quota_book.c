@@ -79,7 +79,7 @@ static gm_status quota_ask(gm__quotas *quotas, uint32_t tag, uint64_t bytes, boo
   if (fits && take) self->used += bytes;
   gm__mutex_unlock(&quotas->lock);
   if (fits) return GM_OK;
-  return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_alloc",
+  return gm__fail(err, GM_ERR_OVER_LIMIT, "gm_alloc",
                   "the quota of tag \"%s\" has no room for %" PRIu64 " bytes: it holds %" PRIu64 " of %" PRIu64
                   "; free blocks of the tag, or raise its quota",
                   gm_tag_name(quotas->ctx, tag), bytes, used, limit);

@@ -24,12 +24,12 @@ static gm_status recorder_begin(gm__recorder *recorder, const char *path, gm_err
   recorder->packed = recorder_is_packed(path);
   gm_error why;
   if (recorder->packed && !gm__zlib_open(&why)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pool_record_begin",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_pool_record_begin",
                     "%.300s: a name without .gz is a plain trace. %.300s", path, why.message);
   }
   recorder->path = gm__alloc(recorder->services, bytes);
   if (!recorder->path) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_begin", "no host memory for a path");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pool_record_begin", "no host memory for a path");
   }
   memcpy(recorder->path, path, bytes);
   gm_status status = gm__output_file_scratch(path, &recorder->scratch, err);
@@ -53,13 +53,13 @@ gm_status gm__recorder_open_sink(const gm_services *services, gm__recorder_sink 
     return GM_OK;
   }
   sink->end(sink);
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_profile_begin", "no host memory for a profile");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pool_profile_begin", "no host memory for a profile");
 }
 
 gm_status gm__recorder_open(const gm_services *services, const char *path, gm__recorder **out, gm_error *err) {
   gm__recorder *recorder = recorder_new(services);
   if (!recorder) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pool_record_begin", "no host memory for a recording");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pool_record_begin", "no host memory for a recording");
   }
   gm_status status = recorder_begin(recorder, path, err);
   if (status == GM_OK) {
@@ -88,7 +88,7 @@ bool gm__recorder_has_failed(gm__recorder *recorder, gm_error *err) {
 
 static void recorder_lacks_memory(gm__recorder *recorder) {
   gm_error failure;
-  gm__fail(&failure, GM_ERR_OUT_OF_HOST_MEMORY, 0, recorder->sink ? "gm_pool_profile_read" : "gm_pool_record_end",
+  gm__fail(&failure, GM_ERR_OUT_OF_HOST_MEMORY, recorder->sink ? "gm_pool_profile_read" : "gm_pool_record_end",
            "%.300s: no host memory for what a thread did", recorder->sink ? "the profile" : recorder->path);
   recorder_fail(recorder, &failure);
 }
@@ -116,7 +116,7 @@ static uint32_t recorder_take_slot(gm__recorder *recorder) { return atomic_fetch
 static gm_status recorder_write(gm__recorder *recorder, gm__event_buffer *events, uint32_t next, gm_error *err) {
   events->words[0] = events->used | (uint64_t)next << 32;
   if (events->slot > RECORDER_SLOTS_MOST) {
-    return gm__fail(err, GM_ERR_IO, 0, "gm_pool_record_end", "%.300s: the recording is too long", recorder->path);
+    return gm__fail(err, GM_ERR_IO, "gm_pool_record_end", "%.300s: the recording is too long", recorder->path);
   }
   return gm__output_file_write_at(&recorder->scratch, recorder->path, (uint64_t)events->slot * sizeof events->words,
                                   events->words, sizeof events->words, err);

@@ -64,7 +64,7 @@ gm_status gm_tracker_create(gm_context *ctx, gm_tracker **out, gm_error *err) {
   if (status) return status;
   if (!out) return gm__bad_argument(err, "gm_tracker_create", "`out` is NULL");
   gm_tracker *tracker = gm__object_new(ctx, GM__KIND_TRACKER, sizeof *tracker);
-  if (!tracker) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tracker_create", "no host memory for a tracker");
+  if (!tracker) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tracker_create", "no host memory for a tracker");
   tracker->ctx = ctx;
   gm__mutex_init(&tracker->lock, GM__RANK_TRACKER);
   gm__map_init(&tracker->by_id, gm__context_services(ctx));

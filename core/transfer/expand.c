@@ -72,7 +72,7 @@ static gm_status expand_by_host(const expansion *e, gm_error *err) {
   const size_t bytes = (size_t)6 * EXPAND_ROOM;
   unsigned char *room = gm__alloc_plain(services, bytes);
   gm_status status = GM_OK;
-  if (!room) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, expand_op, "no host memory to expand numbers");
+  if (!room) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, expand_op, "no host memory to expand numbers");
   for (uint64_t at = 0; at < e->count && !status; at += EXPAND_ROOM) {
     status = expand_piece(e, at, gm__min(e->count - at, EXPAND_ROOM), room, err);
   }

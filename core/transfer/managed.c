@@ -90,7 +90,7 @@ static gm_status managed_alloc_copy(gm_managed *managed, gm_error *err) {
     return GM_OK;
   }
   gm__release(services, managed->holders, (size_t)managed->units);
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_managed_create", "no host memory for %" PRIu64 " bytes",
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_managed_create", "no host memory for %" PRIu64 " bytes",
                   managed->bytes);
 }
 
@@ -101,7 +101,7 @@ static gm_status managed_alloc_native(gm_managed *managed, const gm_request *req
   managed->host = managed_find_host(managed);
   if (managed->host) return GM_OK;
   gm_free(managed->pool, &managed->block, NULL);
-  return gm__fail(err, GM_ERR_DRIVER, 0, "gm_managed_create", "the driver's managed memory has no host address");
+  return gm__fail(err, GM_ERR_DRIVER, "gm_managed_create", "the driver's managed memory has no host address");
 }
 
 /* Is a refusal of shared memory one of these types alone? The pool has none of them, or the driver gives none. */
@@ -154,7 +154,7 @@ static gm_status managed_check_params(const gm_pool *pool, const gm_managed_para
   if (status) return status;
   if (asked->bytes == 0) return gm__bad_argument(err, op, "`bytes` is 0");
   if (asked->bytes <= PTRDIFF_MAX) return GM_OK;
-  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, op, "%" PRIu64 " bytes have no host address", asked->bytes);
+  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, op, "%" PRIu64 " bytes have no host address", asked->bytes);
 }
 
 gm_status gm_managed_create(gm_pool *pool, const gm_managed_params *params, gm_managed **out, gm_error *err) {
@@ -165,7 +165,7 @@ gm_status gm_managed_create(gm_pool *pool, const gm_managed_params *params, gm_m
   gm_context *ctx = pool->ctx;
   gm_managed *managed = gm__object_new(ctx, GM__KIND_MANAGED, sizeof *managed);
   if (!managed) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_managed_create", "no host memory for the object");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_managed_create", "no host memory for the object");
   }
   managed->pool = pool;
   status = managed_fill(managed, &asked, err);
@@ -201,7 +201,7 @@ gm_status gm_managed_destroy(gm_managed *managed, gm_stream *stream, gm_error *e
     if (status && status != GM_ERR_DEVICE_LOST) return status; /* nothing runs on a lost device any more */
   }
   gm_status status = forked ? GM_OK : gm_free(managed->pool, &managed->block, NULL);
-  if (status == GM_ERR_BUSY) return gm__fail(err, status, 0, op, "the block is mapped");
+  if (status == GM_ERR_BUSY) return gm__fail(err, status, op, "the block is mapped");
   if (managed->kind == GM_MANAGED_COPIED) managed_free_copy(managed);
   if (!forked) gm__mutex_destroy(&managed->lock);
   gm__object_end(ctx, &managed->head);

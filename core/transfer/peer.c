@@ -80,7 +80,7 @@ gm_status gm_peer_get_info(gm_device *device, gm_device *other, gm_peer_path *ou
 }
 
 static gm_status peer_no_memory(const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to remember the pair of devices");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory to remember the pair of devices");
 }
 
 gm_status gm_peer_enable(gm_device *device, gm_device *other, gm_error *err) {
@@ -92,7 +92,7 @@ gm_status gm_peer_enable(gm_device *device, gm_device *other, gm_error *err) {
   if (status || device == other) return status;
   status = peer_read_path(device, other, &path, &knows, err);
   if (status) return status;
-  if (!path.direct) return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "%s", path.why);
+  if (!path.direct) return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "%s", path.why);
   gm__peer_way *way = gm__peer_way_to(device, other);
   return way ? gm__peer_open(way, other, err) : peer_no_memory(op, err);
 }
@@ -176,7 +176,7 @@ static void peer_choose_proven(peer_job *job) {
 /* Chooses inside a capture. It takes the driver's copy as it is; all else that a first copy does would break it. */
 static gm_status peer_choose_captured(peer_job *job, const gm_peer_path *path, bool knows, gm_error *err) {
   if (!knows || atomic_load(&job->way->proof) == GM__PEER_BROKEN) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_block_copy_peer",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_block_copy_peer",
                     "the engine is capturing `stream`, and a copy that gm stages cannot be captured: %s",
                     knows ? peer_brings_nothing : path->why);
   }

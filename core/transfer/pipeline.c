@@ -64,7 +64,7 @@ static gm_status pipeline_open_streams(gm_pipeline *pipeline, gm_error *err) {
   pipeline->up = pipeline->step = pipeline->down = given;
   if (!gm__device_makes_streams(pipeline->device)) {
     if (given) return GM_OK;
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_pipeline_create",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_pipeline_create",
                     "gm may make no stream on this device: give it `stream`");
   }
   pipeline->up = pipeline->down = NULL;
@@ -114,7 +114,7 @@ gm_status gm_pipeline_create(gm_device *device, const gm_pipeline_params *params
   if (status == GM_OK) status = pipeline_check(device, &mine, op, err);
   if (status != GM_OK) return status;
   gm_pipeline *pipeline = gm__object_new(device->ctx, GM__KIND_PIPELINE, sizeof *pipeline);
-  if (!pipeline) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the pipeline");
+  if (!pipeline) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for the pipeline");
   if (!mine.out_pool) mine.out_pool = mine.in_pool;
   if (!mine.timeout_ns) mine.timeout_ns = GM__NEVER;
   pipeline->device = device;
@@ -149,7 +149,7 @@ static gm_status pipeline_check_call(gm_pipeline *pipeline, const char *op, gm_e
 /* Cancelled: what is on the device is written, and nothing more is sent. */
 static gm_status pipeline_go_on(gm_pipeline *pipeline, gm_error *err) {
   if (!atomic_load(&pipeline->cancelled)) return GM_OK;
-  gm__fail(err, GM_ERR_CANCELLED, 0, "gm_pipeline", "cancelled");
+  gm__fail(err, GM_ERR_CANCELLED, "gm_pipeline", "cancelled");
   return gm__pipeline_fail(pipeline, GM_STAGE_NONE, pipeline->sent, GM_ERR_CANCELLED, err);
 }
 
@@ -165,7 +165,7 @@ static gm_status pipeline_ask_source(gm_pipeline *pipeline, void *host, uint64_t
   *out_bytes = 0;
   if (params->from.file) return gm__pipeline_read_file(pipeline, host, out_bytes, err);
   const gm_status status = params->source(params->user, host, params->read_bytes, out_bytes);
-  if (status != GM_OK) return gm__fail(err, status, 0, "source", "the source failed");
+  if (status != GM_OK) return gm__fail(err, status, "source", "the source failed");
   if (*out_bytes <= params->read_bytes) return GM_OK;
   return gm__bad_argument(err, "source", "it gave %" PRIu64 " bytes, more than %" PRIu64, *out_bytes,
                           params->read_bytes);
@@ -271,7 +271,7 @@ static gm_status pipeline_push(gm_pipeline *pipeline, const void *host, uint64_t
   gm_status status = pipeline_go_on(pipeline, err);
   if (status == GM_OK) status = gm__pipeline_take(pipeline, timeout_ns, &slot, err);
   if (status == GM_ERR_TIMEOUT && !timeout_ns) {
-    return gm__fail(err, GM_ERR_BUSY, 0, "gm_pipeline_push", "no slot is free");
+    return gm__fail(err, GM_ERR_BUSY, "gm_pipeline_push", "no slot is free");
   }
   if (status != GM_OK) return status;
   status = gm__pipeline_code_in(pipeline, host, bytes, slot, &bytes, err);

@@ -17,8 +17,8 @@ static gm_status codec_check_room(const gm_codec *codec, const char *name, uint6
   uint64_t takes;
   gm_error why = {.status = GM_OK};
   const gm_status status = gm_codec_most(codec, plain, &takes, &why);
-  if (status != GM_OK) return gm__fail(err, status, 0, op, "`%s`: %s", name, why.message);
-  if (takes > SIZE_MAX / 2) return gm__fail(err, GM_ERR_OVER_LIMIT, 0, op, "`%s` makes pieces too large", name);
+  if (status != GM_OK) return gm__fail(err, status, op, "`%s`: %s", name, why.message);
+  if (takes > SIZE_MAX / 2) return gm__fail(err, GM_ERR_OVER_LIMIT, op, "`%s` makes pieces too large", name);
   if (!*most) *most = takes;
   if (takes <= *most) return GM_OK;
   return gm__bad_argument(err, op,
@@ -67,7 +67,7 @@ gm_status gm__pipeline_make_room(gm_pipeline *pipeline, gm_error *err) {
   if (!bytes) return GM_OK;
   pipeline->room = gm__alloc(gm__context_services(pipeline->device->ctx), (size_t)bytes);
   if (!pipeline->room) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_pipeline_create",
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pipeline_create",
                     "no host memory for the %" PRIu64 " bytes beside the codec", bytes);
   }
   pipeline->room_bytes = bytes;
@@ -100,7 +100,7 @@ gm_status gm__pipeline_code_in(gm_pipeline *pipeline, const void *from, uint64_t
   const gm_status status =
       gm__codec_turn_run(&turn, from, bytes, slot->host, params->item_bytes, out_bytes, &pipeline->stats.in_codec, err);
   if (status != GM_OK || *out_bytes) return status;
-  return gm__fail(err, GM_ERR_FORMAT, 0, codec_op, "`%.64s`, from byte %" PRIu64 " of the source on: no bytes",
+  return gm__fail(err, GM_ERR_FORMAT, codec_op, "`%.64s`, from byte %" PRIu64 " of the source on: no bytes",
                   turn.codec->name, turn.before);
 }
 

@@ -30,7 +30,7 @@ gm_status gm__pipeline_check_files(gm_pipeline_params *params, const char *op, g
 
 /* A failure of the file's own call: with the byte where the piece begins, too. */
 static gm_status file_fail(gm_status status, uint64_t at, const gm_error *why, gm_error *err) {
-  return gm__fail(err, status, why->native_code, why->op, "from byte %" PRIu64 " on: %s", at, why->message);
+  return gm__fail_native(err, status, why->native_code, why->op, "from byte %" PRIu64 " on: %s", at, why->message);
 }
 
 gm_status gm__pipeline_read_file(gm_pipeline *pipeline, void *host, uint64_t *out_bytes, gm_error *err) {
@@ -49,7 +49,7 @@ gm_status gm__pipeline_write_file(gm_pipeline *pipeline, const void *host, uint6
   const gm_pipeline_file *to = &pipeline->params.to;
   const uint64_t at = gm__add_sat(to->offset, pipeline->file_written);
   if (to->bytes && bytes > to->bytes - pipeline->file_written) {
-    return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_pipeline",
+    return gm__fail(err, GM_ERR_OVER_LIMIT, "gm_pipeline",
                     "%.300s: %" PRIu64 " bytes at %" PRIu64 " end behind the %" PRIu64 " of `to`", to->file->path,
                     bytes, at, to->bytes);
   }

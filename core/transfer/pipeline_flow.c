@@ -53,9 +53,9 @@ gm_status gm__pipeline_fail(gm_pipeline *pipeline, gm_pipeline_stage stage, uint
                             gm_error *err) {
   if (pipeline->failure.status != GM_OK) return status;
   const char *reason = err && err->status == status ? err->message : "";
-  gm__fail(&pipeline->failure, status, err && err->status == status ? err->native_code : 0, "gm_pipeline",
-           "piece %" PRIu64 ", stage %s%s%s", item, stage == GM_STAGE_NONE ? "between pieces" : flow_stages[stage],
-           *reason ? ": " : "", reason);
+  gm__fail_native(&pipeline->failure, status, err && err->status == status ? err->native_code : 0, "gm_pipeline",
+                  "piece %" PRIu64 ", stage %s%s%s", item,
+                  stage == GM_STAGE_NONE ? "between pieces" : flow_stages[stage], *reason ? ": " : "", reason);
   pipeline->stats.status = status;
   pipeline->stats.failed = stage;
   pipeline->stats.failed_item = item;
@@ -71,7 +71,7 @@ static gm_status flow_put(gm_pipeline *pipeline, uint64_t index, const void *hos
   const gm_pipeline_params *params = &pipeline->params;
   if (params->to.file) return gm__pipeline_write_file(pipeline, host, bytes, err);
   const gm_status status = params->sink(params->user, host, bytes, index);
-  return status == GM_OK ? GM_OK : gm__fail(err, status, 0, "sink", "the sink refused it");
+  return status == GM_OK ? GM_OK : gm__fail(err, status, "sink", "the sink refused it");
 }
 
 static gm_status flow_write(gm_pipeline *pipeline, const gm__pipeline_piece *piece, gm_pipeline_stage *stage,
@@ -211,7 +211,7 @@ static gm_status flow_prefetch(gm_pipeline *pipeline, gm_error *err) {
   gm_point point = {0};
   if (!pipeline->params.needs) return GM_OK;
   gm_status status = pipeline->params.needs(pipeline->params.user, pipeline->sent, &range);
-  if (status != GM_OK) return gm__fail(err, status, 0, "needs", "the program failed");
+  if (status != GM_OK) return gm__fail(err, status, "needs", "the program failed");
   if (!range.managed || !range.bytes) return GM_OK;
   status = gm_managed_prefetch(range.managed, GM_MANAGED_ON_DEVICE, range.offset, range.bytes, pipeline->up,
                                pipeline->up ? &point : NULL, err);

@@ -81,7 +81,7 @@ static void transfer_tell_failure(const gm_transfer *t, gm_status status, gm_err
   if (t->failure) {
     *err = *t->failure;
   } else {
-    gm__fail(err, status, 0, "gm_transfer", "no host memory for the reason");
+    gm__fail(err, status, "gm_transfer", "no host memory for the reason");
   }
 }
 
@@ -127,7 +127,7 @@ static void transfer_free(gm_transfer *t, bool forked) {
 }
 
 static gm_status transfer_no_memory(const char *op, gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a transfer");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a transfer");
 }
 
 static gm_status transfer_new(gm_device *device, uint64_t count, const char *op, gm_transfer **out, gm_error *err) {
@@ -166,7 +166,7 @@ static gm_status transfer_begin(gm_transfer *t, bool no_wait, const char *op, gm
   t->fresh = false;
   if (!no_wait || !none) return GM_OK;
   gm__traffic_end(t->device, t->begun_ns);
-  return gm__fail(err, GM_ERR_BUSY, 0, op, "the ring has no slot for the first piece");
+  return gm__fail(err, GM_ERR_BUSY, op, "the ring has no slot for the first piece");
 }
 
 gm_status gm_transfer_start(gm_device *device, const gm_copy *copies, uint64_t count, const gm_transfer_params *params,
@@ -219,7 +219,7 @@ gm_status gm_transfer_release(gm_transfer *transfer, gm_error *err) {
     transfer_drive(transfer, GM__NEVER);
     const gm_status status = transfer->ended ? GM_OK : transfer_finish(transfer);
     if (status) {
-      return gm__fail(err, GM_ERR_BUSY, 0, op, "%" PRIu32 " pieces that the engine records are under way",
+      return gm__fail(err, GM_ERR_BUSY, op, "%" PRIu32 " pieces that the engine records are under way",
                       transfer->in_flight);
     }
   }
@@ -244,7 +244,7 @@ gm_status gm_transfer_poll(gm_transfer *transfer, gm_transfer_stats *out, bool *
 
 static gm_status transfer_late(gm_transfer *t, gm_transfer_stats *out, const char *op, gm_error *err) {
   transfer_tell(t, out, NULL, NULL);
-  return gm__fail(err, GM_ERR_TIMEOUT, 0, op, "the transfer has not ended in time");
+  return gm__fail(err, GM_ERR_TIMEOUT, op, "the transfer has not ended in time");
 }
 
 gm_status gm_transfer_wait(gm_transfer *transfer, uint64_t timeout_ns, gm_transfer_stats *out, gm_error *err) {
@@ -278,7 +278,7 @@ gm_status gm_transfer_before(gm_transfer *transfer, uint64_t copy, gm_stream *st
     return gm__bad_argument(err, op, "there are %" PRIu64 " copies, and no copy %" PRIu64, transfer->count, copy);
   }
   if (transfer->record) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "the engine records the copies, and orders them itself");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the engine records the copies, and orders them itself");
   }
   transfer_drive(transfer, GM__NEVER);
   gm__transfer_submit(transfer, copy, GM__NEVER);
@@ -315,5 +315,5 @@ gm_status gm_transfer_passed(gm_transfer *transfer, uint64_t ticket, const gm_po
   if (!status) status = gm__error_of(op, gm__point_keep(transfer->device, point, &own, err), err);
   if (status || transfer_answer(transfer, ticket, &own)) return status;
   gm_point_release(transfer->device, &own);
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, op, "no piece with ticket %" PRIu64 " awaits an answer", ticket);
+  return gm__fail(err, GM_ERR_NOT_FOUND, op, "no piece with ticket %" PRIu64 " awaits an answer", ticket);
 }

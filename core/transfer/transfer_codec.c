@@ -39,7 +39,7 @@ static gm_status codec_check_plain(const gm__transfer_copy *copy, const gm_copy 
   gm_error why = {.status = GM_OK};
   if (!encodes) return GM_OK;
   const gm_status status = gm_codec_most(asked->codec, up ? asked->host_bytes : asked->bytes, &most, &why);
-  return status ? gm__fail(err, status, 0, op, "`codec`: %s", why.message) : GM_OK;
+  return status ? gm__fail(err, status, op, "`codec`: %s", why.message) : GM_OK;
 }
 
 static gm_status codec_cut(const gm__transfer_copy *copy, gm__transfer_codec *codec, const char *op, gm_error *err) {
@@ -47,7 +47,7 @@ static gm_status codec_cut(const gm__transfer_copy *copy, gm__transfer_codec *co
   uint64_t plain, encoded;
   gm_error why = {.status = GM_OK};
   const gm_status status = gm__codec_chunk(codec->codec, &plain, &encoded, &why);
-  if (status) return gm__fail(err, status, 0, op, "`codec`: %s", why.message);
+  if (status) return gm__fail(err, status, op, "`codec`: %s", why.message);
   const bool plain_on_host = (codec->way == GM_CODEC_ENCODE) == (copy->way == GM__TRANSFER_UP);
   codec->chunk = !plain ? bytes : plain_on_host ? encoded : plain;
   codec->host_chunk = !plain ? codec->host_bytes : plain_on_host ? plain : encoded;
@@ -70,7 +70,7 @@ static gm_status codec_new(gm_transfer *t, const gm__transfer_copy *copy, gm__tr
     const uint64_t most = t->count - (uint64_t)(copy - t->copies);
     const uint64_t bytes = gm__add_sat(sizeof *t->codecs, gm__mul_sat(most, sizeof *t->codecs->codec));
     t->codecs = bytes < SIZE_MAX ? gm__alloc(gm__context_services(t->device->ctx), (size_t)bytes) : NULL;
-    if (!t->codecs) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for the codecs");
+    if (!t->codecs) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for the codecs");
     t->codecs->most = most;
   }
   *out = &t->codecs->codec[t->codecs->count++];
@@ -103,7 +103,7 @@ static gm_status codec_make_room(gm_transfer *t, gm__transfer_way way, uint64_t 
   if (bytes <= SIZE_MAX) all->room[way] = gm__alloc(gm__context_services(t->device->ctx), (size_t)bytes);
   all->room_bytes[way] = bytes;
   if (all->room[way]) return GM_OK;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op,
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op,
                   "no host memory for a piece of %" PRIu64 " bytes, which its codec does not cut", bytes);
 }
 
@@ -143,9 +143,8 @@ static gm__codec_turn codec_turn(const gm__transfer_codec *codec, uint64_t at, c
 
 static gm_status codec_wrong(const gm__transfer_codec *codec, uint64_t made, uint64_t wanted, const char *end,
                              gm_error *err) {
-  return gm__fail(err, GM_ERR_FORMAT, 0, "gm_transfer",
-                  "`%.64s` made %" PRIu64 " bytes for the %s, which takes %" PRIu64, codec->codec->name, made, end,
-                  wanted);
+  return gm__fail(err, GM_ERR_FORMAT, "gm_transfer", "`%.64s` made %" PRIu64 " bytes for the %s, which takes %" PRIu64,
+                  codec->codec->name, made, end, wanted);
 }
 
 static gm_status codec_up(const gm__transfer_copy *copy, uint64_t at, uint64_t bytes, unsigned char *to,

@@ -30,8 +30,8 @@ void gm__transfer_fail(gm_transfer *t, uint64_t copy, uint64_t offset, const gm_
 /* The text names the copy and its byte. */
 static void load_fail(gm_transfer *t, uint64_t copy, uint64_t offset, const gm_error *why) {
   gm_error told = *why;
-  gm__fail(&told, why->status, why->native_code, why->op, "copy %" PRIu64 ", byte %" PRIu64 ": %s", copy, offset,
-           why->message);
+  gm__fail_native(&told, why->status, why->native_code, why->op, "copy %" PRIu64 ", byte %" PRIu64 ": %s", copy, offset,
+                  why->message);
   gm__transfer_fail(t, copy, offset, &told);
 }
 
@@ -128,7 +128,7 @@ static gm_status load_record(const gm_transfer *t, const gm__transfer_load *load
     if (status) return status;
   }
   if (t->record(t->record_user, &piece, load->ticket)) return GM_OK;
-  return gm__fail(err, GM_ERR_CANCELLED, 0, "record", "the engine refused the piece");
+  return gm__fail(err, GM_ERR_CANCELLED, "record", "the engine refused the piece");
 }
 
 /* --- submitting a load --- */

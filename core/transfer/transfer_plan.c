@@ -49,7 +49,7 @@ static gm_status plan_copies(gm_transfer *t, const gm_copy *copies, const char *
     gm_status status = gm__sized_in_at(&asked, sizeof asked, copies, i, op, "copies", &why);
     if (!status && asked.rect) status = gm__transfer_plan_box(t, copy, &asked, op, &why);
     if (!status && !asked.rect) status = plan_check(t, copy, &asked, op, &why);
-    if (status) return gm__fail(err, status, why.native_code, op, "copy %" PRIu64 ": %s", i, why.message);
+    if (status) return gm__fail_native(err, status, why.native_code, op, "copy %" PRIu64 ": %s", i, why.message);
     t->stats.total_bytes = gm__add_sat(t->stats.total_bytes, copy->what.bytes);
   }
   return GM_OK;
@@ -96,7 +96,7 @@ static gm_status plan_rows(gm_transfer *t, const char *op, gm_error *err) {
   t->rows = gm__alloc_array(gm__context_services(t->device->ctx), t->row_count, sizeof *t->rows);
   if (t->rows) return GM_OK;
   t->row_count = 0;
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory to pack small copies");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory to pack small copies");
 }
 
 /* Copies of one size, in equal steps on the device, in any order. */
@@ -173,12 +173,12 @@ static gm_status plan_stream(gm_transfer *t, gm_stream *asked, const char *op, g
   if (status) return status;
   if (!t->stream) return plan_without_stream(t, op, err);
   if (t->stream->silent && !t->record) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op,
                     "the engine lent `stream` without leave to submit (may_submit false): let it record the copies "
                     "(`record`)");
   }
   if (t->record || !gm__stream_captured(t->stream)) return GM_OK;
-  return gm__fail(err, GM_ERR_BUSY, 0, op, "the engine is capturing `stream`");
+  return gm__fail(err, GM_ERR_BUSY, op, "the engine is capturing `stream`");
 }
 
 /* --- what an earlier transfer has moved --- */

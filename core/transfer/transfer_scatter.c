@@ -81,7 +81,7 @@ static gm_copy_item *scatter_items(const gm_transfer *t, const gm__access *besid
 gm_status gm__transfer_scatter(const gm_transfer *t, const gm__ring_slot *slot, bool up, const gm__access *beside,
                                const gm__transfer_run *runs, uint64_t count, gm_point *point, gm_error *err) {
   gm_copy_item *items = scatter_items(t, beside, up, runs, count);
-  if (!items) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, scatter_op, "no host memory to scatter small copies");
+  if (!items) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, scatter_op, "no host memory to scatter small copies");
   const gm_status status = scatter_submit(t, slot, up, beside, items, runs, count, point, err);
   gm__release(gm__context_services(t->device->ctx), items, count * sizeof *items);
   return status;

@@ -48,7 +48,7 @@ static inline void fake_backend_reset(void) {
 }
 
 static gm_status fake_answer(gm_status status, const char *op, gm_error *err) {
-  return status == GM_OK ? GM_OK : gm__fail(err, status, 77, op, "scripted");
+  return status == GM_OK ? GM_OK : gm__fail_native(err, status, 77, op, "scripted");
 }
 
 static gm_status fake_probe(const gm_backend_host *host, gm_probe_level level, gm_driver_info *out, gm_error *err) {

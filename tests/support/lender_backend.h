@@ -40,14 +40,14 @@ static inline lender_device lender_native(uint32_t card) {
 
 static gm_status lender_check(uint32_t size, gm_api api, uint32_t wanted, const char *op, gm_error *err) {
   if (api == GM_API_OTHER && size == wanted) return GM_OK;
-  return gm__fail(err, GM_ERR_INVALID_ARGUMENT, 0, op, "not a struct of a lender");
+  return gm__fail(err, GM_ERR_INVALID_ARGUMENT, op, "not a struct of a lender");
 }
 
 static gm_status lender_device_adopt(void *driver, const gm_native_device *native, void **out, gm_error *err) {
   const lender_device *given = (const lender_device *)(const void *)native;
   const gm_status status = lender_check(native->struct_size, native->api, sizeof *given, "device_adopt", err);
   if (status != GM_OK) return status;
-  if (given->word != LENDER_WORD) return gm__fail(err, GM_ERR_INVALID_ARGUMENT, 0, "device_adopt", "a wrong word");
+  if (given->word != LENDER_WORD) return gm__fail(err, GM_ERR_INVALID_ARGUMENT, "device_adopt", "a wrong word");
   return gm__null_backend.device_open(driver, given->card, out, err);
 }
 

@@ -61,10 +61,10 @@ static gm_status liar_give(uint32_t entry, const liar_output *outputs, uint32_t 
   const liar_lie *lie = &liar.lie;
   liar.calls_of[entry]++;
   for (uint32_t i = 0; i < count; i++) liar_sizes[entry][i] = outputs[i].bytes;
-  if (++liar.calls > LIAR_CALLS_MOST) return gm__fail(err, GM_ERR_DEVICE_LOST, 0, "liar", "too many calls");
+  if (++liar.calls > LIAR_CALLS_MOST) return gm__fail(err, GM_ERR_DEVICE_LOST, "liar", "too many calls");
   if (liar.honest || lie->entry != entry || (lie->every && liar.calls_of[entry] % lie->every)) return GM_OK;
   liar.lies++;
-  if (lie->width == 0) return gm__fail(err, (gm_status)lie->value, 0, liar_words[entry].name, "as it was told");
+  if (lie->width == 0) return gm__fail(err, (gm_status)lie->value, liar_words[entry].name, "as it was told");
   if (lie->output < count && outputs[lie->output].to) {
     memcpy((unsigned char *)outputs[lie->output].to + lie->at, &lie->value, lie->width); /* little-endian */
   }

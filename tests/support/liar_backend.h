@@ -153,7 +153,7 @@ static gm_status liar_memory_type(void *device, uint32_t type, gm_memory_type *o
 
 static gm_status liar_memory_alloc(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
   if (params->bytes > UINT64_C(1) << 30 || (params->type == 2 && params->bytes > LIAR_MAP_BYTES)) {
-    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, "memory_alloc", "too much");
+    return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, "memory_alloc", "too much");
   }
   *out = liar_memory(params->bytes, params->align, params->type);
   const gm_status status = LIAR_GIVES(memory_alloc, out);

@@ -40,7 +40,7 @@ static inline void mute(const gm_stream *stream, bool on) {
 
 static gm_status mute_check(const void *stream, gm_error *err) {
   if (!stream || !mute_place(stream)) return GM_OK;
-  return gm__fail(err, mute_shape.answer, 0, "mute", "the stream is mute");
+  return gm__fail(err, mute_shape.answer, "mute", "the stream is mute");
 }
 
 static gm_status mute_stream_create(void *device, void **out, gm_stream_kind *kind, gm_error *err) {

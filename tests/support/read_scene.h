@@ -39,7 +39,7 @@ static inline gm_status room_take(void *user, gm__read_memory *out, gm_error *er
   const int call = atomic_fetch_add(&mine->taken, 1) + 1;
   if (call <= mine->late || call == mine->refuse_at) {
     atomic_fetch_add(&mine->refused, 1);
-    return gm__fail(err, call == mine->refuse_at ? GM_ERR_DRIVER : GM_ERR_TIMEOUT, 0, "room", "there is none");
+    return gm__fail(err, call == mine->refuse_at ? GM_ERR_DRIVER : GM_ERR_TIMEOUT, "room", "there is none");
   }
   void *memory = NULL;
   if (posix_memalign(&memory, GM__INPUT_BLOCK, PIECE)) return GM_ERR_OUT_OF_HOST_MEMORY;

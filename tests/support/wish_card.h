@@ -42,7 +42,7 @@ static inline gm_status card_type(void *device, uint32_t type, gm_memory_type *o
 static inline gm_status card_alloc(void *device, const gm_memory_params *params, gm_memory *out, gm_error *err) {
   gm_memory_params plain = *params;
   plain.type = 0;
-  if (card.full >> params->type & 1) return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, 0, "card_alloc", "it is full");
+  if (card.full >> params->type & 1) return gm__fail(err, GM_ERR_OUT_OF_DEVICE_MEMORY, "card_alloc", "it is full");
   const gm_status status = gm__cpu_backend.memory_alloc(device, &plain, out, err);
   out->type = params->type;
   out->host = NULL;
@@ -57,7 +57,7 @@ static inline gm_status card_map(void *device, void *stream, const gm_memory *me
   (void)device, (void)bytes;
   assert_true(!(mode & GM_MAP_NO_WAIT) || !stream);
   card.maps++;
-  if (card.map_status) return gm__fail(err, card.map_status, 0, "card_map", "as it was told");
+  if (card.map_status) return gm__fail(err, card.map_status, "card_map", "as it was told");
   *out = (char *)(uintptr_t)memory->address + offset;
   return GM_OK;
 }

@@ -11,8 +11,8 @@ gm_status gm__runtime_fail(gm__runtime_device *device, int code, const char *op,
   if (!known && found->status != GM_ERR_DEVICE_LOST) return gm__code_fail(codes, err, code, op);
   int32_t none = 0;
   atomic_compare_exchange_strong(&device->lost, &none, code);
-  return gm__fail(err, GM_ERR_DEVICE_LOST, code, op, "%s: %s (%d): the device is lost; close and reopen it", op,
-                  found->name, code);
+  return gm__fail_native(err, GM_ERR_DEVICE_LOST, code, op, "%s: %s (%d): the device is lost; close and reopen it", op,
+                         found->name, code);
 }
 
 gm_status gm__runtime_answer(gm__runtime_device *device, int code, const char *op, gm_error *err) {

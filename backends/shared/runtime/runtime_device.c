@@ -20,7 +20,7 @@ gm_status gm__runtime_device_count(void *driver, uint32_t *out, gm_error *err) {
 
 static gm_status device_check(const gm__runtime_driver *driver, uint32_t index, gm_error *err) {
   if (index < driver->count) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_FOUND, 0, driver->api->name, "there is no %s device %u: %u are listed",
+  return gm__fail(err, GM_ERR_NOT_FOUND, driver->api->name, "there is no %s device %u: %u are listed",
                   driver->api->shown, (unsigned)index, (unsigned)driver->count);
 }
 
@@ -71,7 +71,7 @@ gm_status gm__runtime_device_make(gm__runtime_driver *driver, uint32_t index, gm
   const gm_status status = device_check(driver, index, err);
   if (status != GM_OK) return status;
   gm__runtime_device *device = gm__alloc(driver->services, api->device_bytes);
-  if (!device) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, api->name, "no host memory for the device's record");
+  if (!device) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, api->name, "no host memory for the device's record");
   device->driver = driver;
   device->api = api;
   device->services = driver->services;

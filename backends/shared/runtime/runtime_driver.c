@@ -12,11 +12,11 @@ enum { DRIVER_MAX_DEVICES = 1024 }; /* more is taken for nonsense */
 gm_status gm__runtime_driver_list(gm__runtime_driver *driver, int count, const char *op, gm_error *err) {
   gm_status status = GM_OK;
   if (count < 0 || count > DRIVER_MAX_DEVICES) {
-    return gm__fail(err, GM_ERR_DRIVER, 0, op, "%s says that there are %d devices", driver->api->codes->speaker, count);
+    return gm__fail(err, GM_ERR_DRIVER, op, "%s says that there are %d devices", driver->api->codes->speaker, count);
   }
   driver->infos = gm__alloc_array(driver->services, (size_t)count, sizeof *driver->infos);
   if (!driver->infos) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for %d devices", count);
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for %d devices", count);
   }
   driver->count = (uint32_t)count;
   for (uint32_t i = 0; i < driver->count && status == GM_OK; i++) {
@@ -40,7 +40,7 @@ static gm_status driver_open(const gm__runtime *api, const gm_backend_host *host
   if (status != GM_OK) return status;
   gm__runtime_driver *driver = gm__alloc(host->services, api->driver_bytes);
   if (!driver) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, api->init_op, "no host memory for the driver's record");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, api->init_op, "no host memory for the driver's record");
   }
   driver->api = api;
   driver->services = host->services;
@@ -63,13 +63,13 @@ static gm_status driver_find(const gm__runtime *api, const gm_backend_host *host
   char tried[128] = "";
   if (gm__dynlib_find(&spec, out, capacity)) return GM_OK;
   if (host->library) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found; %s", host->library, spec.advice);
+    return gm__fail(err, GM_ERR_UNAVAILABLE, "gm_probe", "%s not found; %s", host->library, spec.advice);
   }
   for (size_t i = 0; spec.names[i]; i++) {
     const size_t length = strlen(tried);
     snprintf(tried + length, sizeof tried - length, "%s%s", i ? ", " : "", spec.names[i]);
   }
-  return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s not found (tried %s); %s", spec.names[0], tried,
+  return gm__fail(err, GM_ERR_UNAVAILABLE, "gm_probe", "%s not found (tried %s); %s", spec.names[0], tried,
                   spec.advice);
 }
 
@@ -81,7 +81,7 @@ static gm_status driver_probe_passive(const gm__runtime *api, const gm_backend_h
   const gm_status status = driver_find(api, host, info.library, sizeof info.library, err);
   if (status != GM_OK) return status;
   if (!host->library && !api->kernel_present(NULL)) {
-    return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "gm_probe", "%s is there but %s kernel driver is not loaded (no %s)",
+    return gm__fail(err, GM_ERR_UNAVAILABLE, "gm_probe", "%s is there but %s kernel driver is not loaded (no %s)",
                     info.library, api->kernel_owner, api->kernel_trace);
   }
   if (!host->library) {

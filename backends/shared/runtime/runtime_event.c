@@ -5,7 +5,7 @@
 gm__event_slot *gm__runtime_event_slot(gm__runtime_device *device, bool with_event, gm_error *err) {
   gm__event_slot *slot = gm__event_slots_take(&device->events, with_event);
   if (!slot) {
-    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, device->api->name, "no host memory for the point's record");
+    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, device->api->name, "no host memory for the point's record");
   }
   return slot;
 }

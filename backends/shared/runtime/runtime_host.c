@@ -36,7 +36,7 @@ static gm_status host_remember(gm__runtime_device *device, const void *pointer, 
   const gm_status status = gm__map_insert(&device->registered, (uintptr_t)pointer, bytes);
   gm__mutex_unlock(&device->lock);
   if (status == GM_OK) return GM_OK;
-  return gm__fail(err, status, 0, device->api->host_register_op, "no host memory for the record");
+  return gm__fail(err, status, device->api->host_register_op, "no host memory for the record");
 }
 
 static uint64_t host_forget(gm__runtime_device *device, const void *pointer) {
@@ -77,7 +77,7 @@ gm_status gm__runtime_host_unregister(void *device, void *pointer, gm_close_mode
   bool gone = false;
   if (mode == GM_CLOSE_ABANDON) return GM_OK;
   if (!(opened->info.capabilities & GM_CAP_REGISTRATION)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, api->host_unregister.op, "%s cannot register host memory",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, api->host_unregister.op, "%s cannot register host memory",
                     opened->info.name);
   }
   const gm_status status = gm__runtime_enter_release(opened, &scope, &gone, err);

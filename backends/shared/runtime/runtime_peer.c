@@ -11,8 +11,7 @@
 
 static gm_status peer_check(const gm__runtime_device *device, gm_error *err) {
   if (device->info.capabilities & GM_CAP_PEER) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, device->api->name, "this %s has no peer access",
-                  device->api->component);
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, device->api->name, "this %s has no peer access", device->api->component);
 }
 
 /* The key of a device in `peers`. */
@@ -52,7 +51,7 @@ static gm_status peer_remember(gm__runtime_device *device, const gm__runtime_dev
   const gm_status status = gm__map_insert(&device->peers, peer_key(other), 1);
   gm__mutex_unlock(&device->lock);
   if (status == GM_OK) return GM_OK;
-  return gm__fail(err, status, 0, device->api->peer_enable.op, "no host memory for the record");
+  return gm__fail(err, status, device->api->peer_enable.op, "no host memory for the record");
 }
 
 static bool peer_forget(gm__runtime_device *device, const gm__runtime_device *other) {
@@ -65,7 +64,7 @@ static bool peer_forget(gm__runtime_device *device, const gm__runtime_device *ot
 static gm_status peer_open(gm__runtime_device *device, const gm__runtime_device *other, gm_error *err) {
   const gm__runtime *api = device->api;
   if (!peer_path(device, other)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, api->peer_reaches_op,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, api->peer_reaches_op,
                     "%s (device %d) has no direct path to device %d: copies go through host memory%s%s",
                     device->info.name, device->ordinal, other->ordinal, peer_why(device)[0] ? "; " : "",
                     peer_why(device));
@@ -113,7 +112,7 @@ gm_status gm__runtime_peer_access(void *device, void *other, uint64_t address, u
   gm__runtime_scope scope;
   gm_status status = peer_check(owner, err);
   if (status == GM_OK && !(owner->info.capabilities & GM_CAP_VMM)) {
-    status = gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, api->vmm_open_op, "%s has no virtual memory", owner->info.name);
+    status = gm__fail(err, GM_ERR_NOT_SUPPORTED, api->vmm_open_op, "%s has no virtual memory", owner->info.name);
   }
   if (status == GM_OK) status = gm__runtime_enter(owner, &scope, err);
   if (status != GM_OK) return status;

@@ -77,7 +77,7 @@ static gm_status point_poll(gm__runtime_device *device, void *event, uint64_t de
     const gm_status status = gm__runtime_event_ask(device, event, &done, err);
     if (status != GM_OK || done) return status;
     if (gm__poll_again(&poll)) continue;
-    return gm__fail(err, GM_ERR_TIMEOUT, 0, device->api->name, "the point has not passed in the time given");
+    return gm__fail(err, GM_ERR_TIMEOUT, device->api->name, "the point has not passed in the time given");
   }
 }
 
@@ -117,7 +117,7 @@ gm_status gm__runtime_point_copy(void *device, const gm_backend_point *point, gm
   bool passed = !slot;
   gm__event_slot *copy = slot ? gm__event_slots_copy(&opened->events, slot, point->value, &passed) : NULL;
   if (!copy && !passed) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, opened->api->name, "no host memory for the point's record");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, opened->api->name, "no host memory for the point's record");
   }
   *out = copy ? gm__runtime_event_point(copy) : (gm_backend_point){0};
   return GM_OK;

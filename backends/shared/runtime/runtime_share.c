@@ -12,7 +12,7 @@
 
 static gm_status share_can(const gm__runtime_device *device, gm_share_kind kind, gm_error *err) {
   if (device->api->share_kinds(device->driver, device->ordinal, &device->info) >> kind & 1) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, device->api->name, "%s shares no memory with other processes by %s",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, device->api->name, "%s shares no memory with other processes by %s",
                   device->info.name, kind == GM_SHARE_IPC ? "IPC" : "descriptor");
 }
 
@@ -42,8 +42,7 @@ static gm_status share_ask(gm__runtime_device *device, const gm_memory *memory, 
 static gm_status share_export_ipc(gm__runtime_device *device, const gm_memory *memory, gm_shared *out, gm_error *err) {
   gm__runtime_scope scope;
   if (memory->type != GM__POINTER_DEVICE) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, device->api->ipc_get_op,
-                    "only the device's own memory can be shared");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, device->api->ipc_get_op, "only the device's own memory can be shared");
   }
   gm_status status = share_enter(device, GM_SHARE_IPC, &scope, err);
   if (status != GM_OK) return status;
@@ -57,7 +56,7 @@ gm_status gm__runtime_share_export(void *device, const gm_memory *memory, gm_sha
   gm__runtime_device *opened = device;
   if (kind == GM_SHARE_IPC) return share_export_ipc(opened, memory, out, err);
   if (kind == GM_SHARE_FD) return gm__vmm_table_export(&opened->mapped, device, memory, out, err);
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, opened->api->name,
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, opened->api->name,
                   "memory is shared by IPC or as a descriptor, not by kind %d", (int)kind);
 }
 

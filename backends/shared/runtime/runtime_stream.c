@@ -51,7 +51,7 @@ static gm_status stream_check_captured(gm__runtime_device *device, const gm__run
   const gm_status status = stream_ask(device, stream, &captured, err);
   if (status != GM_OK || !captured) return status;
   return gm__fail(
-      err, GM_ERR_NOT_SUPPORTED, 0, device->api->stream_capturing.op,
+      err, GM_ERR_NOT_SUPPORTED, device->api->stream_capturing.op,
       "the engine is capturing a stream that it lent: inside a capture gm neither allocates nor submits; do "
       "it before or after");
 }
@@ -136,7 +136,7 @@ gm_status gm__runtime_end(gm__runtime_device *device, const gm__runtime_job *job
 static gm__runtime_stream *stream_record(gm__runtime_device *device, gm_error *err) {
   gm__runtime_stream *stream = gm__alloc(device->services, sizeof *stream);
   if (!stream) {
-    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, device->api->name, "no host memory for the stream's record");
+    gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, device->api->name, "no host memory for the stream's record");
   }
   return stream;
 }
@@ -262,7 +262,7 @@ gm_status gm__runtime_device_sync(void *device, gm_error *err) {
   const gm__runtime_on *sync = &opened->api->device_sync;
   gm__runtime_scope scope;
   if (!sync->call) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, opened->api->name, "gm waits for no whole device of this API");
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, opened->api->name, "gm waits for no whole device of this API");
   }
   gm_status status = gm__runtime_enter(opened, &scope, err);
   if (status != GM_OK) return status;

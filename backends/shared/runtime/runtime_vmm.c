@@ -7,7 +7,7 @@
 
 static gm_status vmm_check(const gm__runtime_device *device, gm_error *err) {
   if (device->info.capabilities & GM_CAP_VMM) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, device->api->name, "%s has no virtual memory management that works",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, device->api->name, "%s has no virtual memory management that works",
                   device->info.name);
 }
 
@@ -26,7 +26,7 @@ static gm_status vmm_enter_props(gm__runtime_device *device, const gm_vmm_props 
                                  gm_error *err) {
   const gm_status status = vmm_check(device, err);
   if (status == GM_OK && props->type != GM__POINTER_DEVICE) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, device->api->name,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, device->api->name,
                     "virtual memory is of type 0, the device's, not of type %u", (unsigned)props->type);
   }
   return status == GM_OK ? gm__runtime_enter(device, out, err) : status;
@@ -43,7 +43,7 @@ gm_status gm__runtime_vmm_granularity(void *device, const gm_vmm_props *props, u
   gm__runtime_leave(opened, &scope);
   if (code != GM__RUNTIME_SUCCESS) return gm__runtime_fail(opened, code, ask->op, err);
   if (granule == 0 || (granule & (granule - 1))) {
-    return gm__fail(err, GM_ERR_DRIVER, 0, ask->op, "%s says that the granularity is %llu, which is no power of two",
+    return gm__fail(err, GM_ERR_DRIVER, ask->op, "%s says that the granularity is %llu, which is no power of two",
                     opened->api->codes->speaker, granule);
   }
   *out = granule;

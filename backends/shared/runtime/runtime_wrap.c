@@ -29,7 +29,7 @@ static gm_status wrap_host(const gm__runtime *api, gm_memory *wrapped, const gm_
   const uint64_t moved = last->host - first->host, address = wrapped->address;
   const bool told = first->host == address || (wrapped->bytes > 1 && moved == wrapped->bytes - 1);
   if (wrapped->type == GM__POINTER_PINNED && !told) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, api->pointer_op,
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, api->pointer_op,
                     "%s does not tell the host address of `pointer`: wrap the whole allocation", api->shown);
   }
   wrapped->host = (void *)(uintptr_t)(wrapped->type == GM__POINTER_MANAGED ? address : first->host);

@@ -15,7 +15,7 @@
 enum { DATA_MODES = 0777, DATA_LIST_MOST = 4096, DATA_MOST = 1 << 30 /* in one call: Linux stops at 2 GiB */ };
 
 static gm_status data_fail(const char *path, const char *op, int code, gm_error *err) {
-  return gm__fail(err, gm__path_error_status(code), code, op, "%.300s: %s", path, gm__path_error_text(code));
+  return gm__fail_native(err, gm__path_error_status(code), code, op, "%.300s: %s", path, gm__path_error_text(code));
 }
 
 void gm__data_file_close(gm__data_file *file, bool unlock) {
@@ -39,8 +39,7 @@ gm_status gm__data_file_read(const gm__data_file *file, const char *path, uint64
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return data_fail(path, "pread", errno, err);
     if (got == 0) {
-      return gm__fail(err, GM_ERR_FORMAT, 0, "pread", "%.300s: ends at byte %llu", path,
-                      (unsigned long long)(at + done));
+      return gm__fail(err, GM_ERR_FORMAT, "pread", "%.300s: ends at byte %llu", path, (unsigned long long)(at + done));
     }
     done += (uint64_t)got;
   }

@@ -21,11 +21,11 @@ enum { PLACE_MODE = 0600, PLACE_LINKS_MOST = 40, PLACE_TRIES = 100, PLACE_NO_REP
 enum { PLACE_FLAGS = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
 static gm_status place_fail(const char *path, const char *op, int code, gm_error *err) {
-  return gm__fail(err, gm__path_error_status(code), code, op, "%.300s: %s", path, gm__path_error_text(code));
+  return gm__fail_native(err, gm__path_error_status(code), code, op, "%.300s: %s", path, gm__path_error_text(code));
 }
 
 static gm_status place_busy(const char *path, gm_error *err) {
-  return gm__fail(err, GM_ERR_BUSY, EWOULDBLOCK, "flock", "%.300s: somebody has it open", path);
+  return gm__fail_native(err, GM_ERR_BUSY, EWOULDBLOCK, "flock", "%.300s: somebody has it open", path);
 }
 
 /* ---- looking up a path ---- */
@@ -97,7 +97,7 @@ bool gm__data_place_has(const gm__data_place *place, const gm__data_file *file) 
 static gm_status place_lock(const gm__data_file *file, const char *path, bool writes, gm_error *err) {
   struct stat st;
   if (fstat(file->fd, &st) != 0) return place_fail(path, "fstat", errno, err);
-  if (!S_ISREG(st.st_mode)) return gm__fail(err, GM_ERR_IO, 0, "open", "%.300s: is no regular file", path);
+  if (!S_ISREG(st.st_mode)) return gm__fail(err, GM_ERR_IO, "open", "%.300s: is no regular file", path);
   if (flock(file->fd, (writes ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return GM_OK;
   return errno == EWOULDBLOCK ? place_busy(path, err) : place_fail(path, "flock", errno, err);
 }
@@ -160,7 +160,7 @@ static int place_give_new(const gm__data_place *place, const char *side) {
 gm_status gm__data_place_give(const gm__data_place *place, const char *path, const char *side,
                               const gm__data_file *file, const gm__data_file *old, gm_error *err) {
   if (old && !gm__data_place_has(place, old)) {
-    return gm__fail(err, GM_ERR_IO, 0, "rename", "%.300s: somebody moved or removed it", path);
+    return gm__fail(err, GM_ERR_IO, "rename", "%.300s: somebody moved or removed it", path);
   }
   const int answer = old ? renameat(place->folder, side, place->folder, place->name) : place_give_new(place, side);
   const int code = errno;

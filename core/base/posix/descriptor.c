@@ -33,9 +33,9 @@ bool gm__descriptor_identity(int fd, uint64_t out[2]) {
 
 static gm_status descriptor_fail(int error, const char *op, gm_error *err) {
   if (error == EAGAIN || error == EWOULDBLOCK) {
-    return gm__fail(err, GM_ERR_TIMEOUT, error, op, "the socket was not ready");
+    return gm__fail_native(err, GM_ERR_TIMEOUT, error, op, "the socket was not ready");
   }
-  return gm__fail(err, GM_ERR_IO, error, op, "%s", strerror(error));
+  return gm__fail_native(err, GM_ERR_IO, error, op, "%s", strerror(error));
 }
 
 /* Space for the descriptors, aligned for the kernel. */
@@ -105,7 +105,7 @@ static gm_status descriptor_receive_some(int socket, char *to, size_t bytes, des
   }
   if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) mail->cut = true;
   mail->done += (size_t)got;
-  return got ? GM_OK : gm__fail(err, GM_ERR_IO, 0, "recvmsg", "the other side has closed the socket");
+  return got ? GM_OK : gm__fail(err, GM_ERR_IO, "recvmsg", "the other side has closed the socket");
 }
 
 /* A packet comes whole, else it has another length. A stream comes in pieces. */
@@ -123,8 +123,8 @@ gm_status gm__descriptor_receive(int socket, void *message, size_t bytes, int *o
     status = descriptor_receive_some(socket, message, bytes, &mail, err);
   }
   if (status == GM_OK && (mail.cut || mail.count > 1 || mail.done < bytes)) {
-    status = gm__fail(err, GM_ERR_FORMAT, 0, "recvmsg", "the message has %zu bytes of %zu and %u descriptors%s",
-                      mail.done, bytes, mail.count, mail.cut ? ", and more than fits" : "");
+    status = gm__fail(err, GM_ERR_FORMAT, "recvmsg", "the message has %zu bytes of %zu and %u descriptors%s", mail.done,
+                      bytes, mail.count, mail.cut ? ", and more than fits" : "");
   }
   if (status == GM_OK) {
     *out_fd = mail.fd;

@@ -20,7 +20,7 @@
 #endif
 
 static gm_status input_fail(const char *path, const char *op, int code, gm_error *err) {
-  return gm__fail(err, gm__path_error_status(code), code, op, "%.300s: %s", path, gm__path_error_text(code));
+  return gm__fail_native(err, gm__path_error_status(code), code, op, "%.300s: %s", path, gm__path_error_text(code));
 }
 
 static const char *input_kind(mode_t mode) {
@@ -45,7 +45,7 @@ static gm__input_file input_describe(int fd, const struct stat *st) {
 
 static gm_status input_refuse(int fd, const char *path, const struct stat *st, gm_error *err) {
   close(fd);
-  return gm__fail(err, GM_ERR_IO, 0, "open", "%.300s: is %s, a regular file is needed", path, input_kind(st->st_mode));
+  return gm__fail(err, GM_ERR_IO, "open", "%.300s: is %s, a regular file is needed", path, input_kind(st->st_mode));
 }
 
 static int input_open(const char *path, int flags) {
@@ -58,7 +58,8 @@ static int input_open(const char *path, int flags) {
 gm_status gm__input_file_open(const char *path, gm__input_file *out, gm_error *err) {
   int fd = input_open(path, 0);
   /* Nobody can open a socket, and a device may have no driver. */
-  if (fd < 0 && errno == ENXIO) return gm__fail(err, GM_ERR_IO, ENXIO, "open", "%.300s: is a socket or a device", path);
+  if (fd < 0 && errno == ENXIO)
+    return gm__fail_native(err, GM_ERR_IO, ENXIO, "open", "%.300s: is a socket or a device", path);
   if (fd < 0) return input_fail(path, "open", errno, err);
   struct stat st;
   if (fstat(fd, &st) != 0) {
@@ -87,8 +88,8 @@ gm_status gm__input_file_read_some(const gm__input_file *file, const char *path,
   const int code = errno;
   *out_got = got > 0 ? (uint64_t)got : 0;
   if (got >= 0) return GM_OK;
-  return gm__fail(err, GM_ERR_IO, code, "pread", "%.300s: at byte %llu: %s", path, (unsigned long long)at,
-                  gm__path_error_text(code));
+  return gm__fail_native(err, GM_ERR_IO, code, "pread", "%.300s: at byte %llu: %s", path, (unsigned long long)at,
+                         gm__path_error_text(code));
 }
 
 gm_status gm__input_file_read_at(const gm__input_file *file, const char *path, uint64_t at, void *out, uint64_t bytes,
@@ -97,7 +98,7 @@ gm_status gm__input_file_read_at(const gm__input_file *file, const char *path, u
     gm_status status = gm__input_file_read_some(file, path, at + done, (char *)out + done, bytes - done, &got, err);
     if (status != GM_OK) return status;
     if (got == 0) {
-      return gm__fail(err, GM_ERR_IO, 0, "pread", "%.300s: ends at byte %llu, it had %llu when it was opened", path,
+      return gm__fail(err, GM_ERR_IO, "pread", "%.300s: ends at byte %llu, it had %llu when it was opened", path,
                       (unsigned long long)(at + done), (unsigned long long)file->bytes);
     }
   }
@@ -108,7 +109,7 @@ static gm_status input_check_replaced(const gm__input_file *file, const char *pa
                                       gm_error *err) {
   if (gm__input_file_same(file, again)) return GM_OK;
   gm__input_file_close(again);
-  return gm__fail(err, GM_ERR_IO, 0, "open", "%.300s: was replaced or has changed since it was opened", path);
+  return gm__fail(err, GM_ERR_IO, "open", "%.300s: was replaced or has changed since it was opened", path);
 }
 
 /* How memory must be aligned for direct reads of a file. Linux tells from 6.1 on: a disk may take any 4 bytes. */
@@ -128,7 +129,8 @@ static uint32_t input_direct_align(int fd) {
 gm_status gm__input_file_open_direct(const gm__input_file *file, const char *path, gm__input_file *out, gm_error *err) {
   const int fd = input_open(path, O_DIRECT);
   if (fd < 0 && (errno == EINVAL || errno == EOPNOTSUPP)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, errno, "open", "%.200s: its file system has no direct reads", path);
+    return gm__fail_native(err, GM_ERR_NOT_SUPPORTED, errno, "open", "%.200s: its file system has no direct reads",
+                           path);
   }
   if (fd < 0) return input_fail(path, "open", errno, err);
   struct stat st;
@@ -193,11 +195,11 @@ static gm_status input_check(const gm__input_file *file, const char *path, bool 
   if (fstat(file->fd, &st) != 0) return input_fail(path, "fstat", errno, err);
   const gm__input_file now = input_describe(file->fd, &st);
   if (now.bytes != file->bytes) {
-    return gm__fail(err, GM_ERR_IO, 0, "fstat", "%.300s: has %llu bytes, it had %llu when it was opened", path,
+    return gm__fail(err, GM_ERR_IO, "fstat", "%.300s: has %llu bytes, it had %llu when it was opened", path,
                     (unsigned long long)now.bytes, (unsigned long long)file->bytes);
   }
   if (!times || gm__input_file_same(file, &now)) return GM_OK;
-  return gm__fail(err, GM_ERR_IO, 0, "fstat", "%.300s: was written to since it was opened", path);
+  return gm__fail(err, GM_ERR_IO, "fstat", "%.300s: was written to since it was opened", path);
 }
 
 gm_status gm__input_file_check_size(const gm__input_file *file, const char *path, gm_error *err) {
@@ -235,8 +237,8 @@ gm_status gm__input_file_touch(const gm__input_file *file, const char *path, con
   int failed = madvise(first, at + bytes - start, MADV_POPULATE_READ);
   if (failed == 0 || errno == EINVAL) return GM_OK; /* EINVAL: an older kernel does not know the advice */
   int code = errno;
-  return gm__fail(err, GM_ERR_IO, code, "madvise", "%.300s: bytes %llu to %llu cannot be read from its mapping", path,
-                  (unsigned long long)at, (unsigned long long)(at + bytes));
+  return gm__fail_native(err, GM_ERR_IO, code, "madvise", "%.300s: bytes %llu to %llu cannot be read from its mapping",
+                         path, (unsigned long long)at, (unsigned long long)(at + bytes));
 }
 
 bool gm__input_file_same(const gm__input_file *a, const gm__input_file *b) {

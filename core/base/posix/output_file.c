@@ -21,14 +21,14 @@ enum { OUTPUT_MODE = 0666 /* the process's mask takes bits away */ };
 static const char *output_error_text(int code) { return code == ENOENT ? "no such folder" : gm__path_error_text(code); }
 
 static gm_status output_fail(const char *path, const char *op, int code, gm_error *err) {
-  return gm__fail(err, gm__path_error_status(code), code, op, "%.300s: %s", path, output_error_text(code));
+  return gm__fail_native(err, gm__path_error_status(code), code, op, "%.300s: %s", path, output_error_text(code));
 }
 
 static gm_status output_begin(const gm__output_file *file, const char *path, gm_error *err) {
   struct stat st;
   if (fstat(file->fd, &st) != 0) return output_fail(path, "fstat", errno, err);
   if (!S_ISREG(st.st_mode)) {
-    return gm__fail(err, GM_ERR_IO, 0, "open", "%.300s: is a device or a pipe, a regular file is needed", path);
+    return gm__fail(err, GM_ERR_IO, "open", "%.300s: is a device or a pipe, a regular file is needed", path);
   }
   return ftruncate(file->fd, 0) == 0 ? GM_OK : output_fail(path, "ftruncate", errno, err);
 }
@@ -66,8 +66,8 @@ gm_status gm__output_file_scratch(const char *path, gm__output_file *out, gm_err
   out->fd = mkostemp(name, O_CLOEXEC);
   if (out->fd < 0) {
     const int code = errno;
-    return gm__fail(err, gm__path_error_status(code), code, "mkostemp", "%.300s: its folder takes no file: %s", path,
-                    output_error_text(code));
+    return gm__fail_native(err, gm__path_error_status(code), code, "mkostemp", "%.300s: its folder takes no file: %s",
+                           path, output_error_text(code));
   }
   unlink(name);
   return GM_OK;

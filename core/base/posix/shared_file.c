@@ -17,7 +17,7 @@ enum { SHARED_MODE = 0600, SHARED_FOLDER_MODE = 0700, SHARED_OTHERS = 0077 };
 bool gm__shared_file_folder(const char *folder) { return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0; }
 
 static gm_status shared_fail(const char *path, const char *op, int code, gm_error *err) {
-  return gm__fail(err, gm__path_error_status(code), code, op, "%.300s: %s", path, gm__path_error_text(code));
+  return gm__fail_native(err, gm__path_error_status(code), code, op, "%.300s: %s", path, gm__path_error_text(code));
 }
 
 gm_status gm__shared_file_make_folder(const char *folder, gm_error *err) {
@@ -42,7 +42,7 @@ static gm_status shared_look(int fd, const char *path, gm_error *err) {
   struct stat st;
   if (fstat(fd, &st) != 0) return shared_fail(path, "fstat", errno, err);
   const char *doubt = shared_doubt(&st);
-  return doubt ? gm__fail(err, GM_ERR_IO, 0, "open", "%.300s: %s", path, doubt) : GM_OK;
+  return doubt ? gm__fail(err, GM_ERR_IO, "open", "%.300s: %s", path, doubt) : GM_OK;
 }
 
 gm_status gm__shared_file_open(const char *path, bool create, gm__data_file *out, gm_error *err) {
@@ -78,7 +78,7 @@ gm_status gm__shared_file_lock(const gm__data_file *file, const char *path, uint
     const int code = errno;
     if (code != EAGAIN && code != EACCES && code != EINTR) return shared_fail(path, "fcntl", code, err);
     if (!gm__poll_again(&poll)) {
-      return gm__fail(err, GM_ERR_TIMEOUT, code, "fcntl", "%.300s: another process holds its lock", path);
+      return gm__fail_native(err, GM_ERR_TIMEOUT, code, "fcntl", "%.300s: another process holds its lock", path);
     }
   }
 }

@@ -19,7 +19,7 @@
 #include "core/base/saturate.h"
 
 static gm_status socket_fail(const char *op, int code, gm_error *err) {
-  return gm__fail(err, GM_ERR_IO, code, op, "%s", strerror(code));
+  return gm__fail_native(err, GM_ERR_IO, code, op, "%s", strerror(code));
 }
 
 /* Waits until the descriptor is ready for `events`, or has an error. */
@@ -30,7 +30,7 @@ static gm_status socket_wait(int fd, short events, const char *op, uint64_t dead
     const int ready = poll(&wait, 1, (int)left_ms);
     if (ready > 0) return GM_OK;
     if (ready < 0 && errno != EINTR && errno != EAGAIN) return socket_fail("poll", errno, err);
-    if (gm__deadline_passed(deadline)) return gm__fail(err, GM_ERR_TIMEOUT, 0, op, "no answer in time");
+    if (gm__deadline_passed(deadline)) return gm__fail(err, GM_ERR_TIMEOUT, op, "no answer in time");
   }
 }
 
@@ -78,8 +78,8 @@ gm_status gm__socket_connect(const char *host, uint16_t port, uint64_t deadline,
   char service[8];
   snprintf(service, sizeof service, "%u", (unsigned)port);
   const int code = getaddrinfo(host, service, &hints, &found);
-  if (code) return gm__fail(err, GM_ERR_UNAVAILABLE, 0, "getaddrinfo", "%.256s: %s", host, gai_strerror(code));
-  gm_status status = gm__fail(err, GM_ERR_UNAVAILABLE, 0, "getaddrinfo", "%.256s: no address", host);
+  if (code) return gm__fail(err, GM_ERR_UNAVAILABLE, "getaddrinfo", "%.256s: %s", host, gai_strerror(code));
+  gm_status status = gm__fail(err, GM_ERR_UNAVAILABLE, "getaddrinfo", "%.256s: no address", host);
   for (const struct addrinfo *at = found; at && status; at = at->ai_next) {
     status = socket_open(at->ai_family, at->ai_addr, at->ai_addrlen, deadline, out_fd, err);
   }
@@ -106,7 +106,7 @@ gm_status gm__socket_send(int fd, const gm__socket_piece *pieces, size_t count, 
     while (next < count && done >= parts[next].iov_len) done -= parts[next++].iov_len;
     if (next == count) break;
     parts[next] = (struct iovec){(char *)parts[next].iov_base + done, parts[next].iov_len - done};
-    if (gm__deadline_passed(deadline)) return gm__fail(err, GM_ERR_TIMEOUT, 0, "sendmsg", "no answer in time");
+    if (gm__deadline_passed(deadline)) return gm__fail(err, GM_ERR_TIMEOUT, "sendmsg", "no answer in time");
   }
   return GM_OK;
 }
@@ -114,7 +114,7 @@ gm_status gm__socket_send(int fd, const gm__socket_piece *pieces, size_t count, 
 gm_status gm__socket_receive(int fd, void *room, size_t most, uint64_t deadline, size_t *out_bytes, gm_error *err) {
   for (;;) {
     const ssize_t got = recv(fd, room, most, 0);
-    if (got == 0) return gm__fail(err, GM_ERR_IO, 0, "recv", "the other side closed the connection");
+    if (got == 0) return gm__fail(err, GM_ERR_IO, "recv", "the other side closed the connection");
     if (got > 0) {
       *out_bytes = (size_t)got;
       return GM_OK;

@@ -82,7 +82,8 @@ gm_status gm__thread_create(gm__thread *out, const char *name, void (*run)(void 
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int code = pthread_create(&out->native, NULL, thread_main, out);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (code) return gm__fail(err, GM_ERR_SYSTEM, code, "pthread_create", "no thread %s: %s", name, strerror(code));
+  if (code)
+    return gm__fail_native(err, GM_ERR_SYSTEM, code, "pthread_create", "no thread %s: %s", name, strerror(code));
   return GM_OK;
 }
 

@@ -26,7 +26,7 @@ static gm_status move_value(const disk_move *move, const gm__disk_record *record
     const gm__disk_chunk chunk = gm__disk_chunk_read(front, record, i);
     status = gm__data_file_read(&tier->file->file, tier->path, from, tier->chunk, chunk.bytes, err);
     if (status || gm__disk_chunk_checksum(record, i, tier->chunk, chunk.bytes) != chunk.checksum) {
-      return gm__fail(err, GM_ERR_DAMAGED, 0, "disk tier", "%.200s: a value is damaged", tier->path);
+      return gm__fail(err, GM_ERR_DAMAGED, "disk tier", "%.200s: a value is damaged", tier->path);
     }
     status = gm__data_file_write(&move->file->file, tier->path, to, tier->chunk, chunk.bytes, err);
     from += chunk.bytes;
@@ -124,7 +124,7 @@ gm_status gm__disk_compact(gm__disk_tier *tier, gm_error *err) {
   gm_status status = gm__disk_buffers(tier, GM__DISK_CHUNK, err);
   if (status) return status;
   gm__disk_entry **order = move_order(tier);
-  if (!order) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_flush", "no host memory for a compaction");
+  if (!order) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_flush", "no host memory for a compaction");
   const size_t count = tier->entries.count;
   status = gm__disk_file_make(tier, &move.file, err);
   if (!status) {

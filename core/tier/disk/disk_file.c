@@ -12,7 +12,7 @@
 
 static gm_status disk_file_new(const gm__disk_tier *tier, gm__disk_file **out, gm_error *err) {
   *out = gm__alloc(gm__disk_services(tier), sizeof **out);
-  if (!*out) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_open", "no host memory for a file");
+  if (!*out) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_open", "no host memory for a file");
   (*out)->users = 1;
   (*out)->file.fd = -1;
   return GM_OK;
@@ -91,7 +91,7 @@ static gm_status disk_file_read_start(const gm__disk_tier *tier, gm__disk_file *
   if (status) return status;
   file->start_is_whole = gm__disk_start_is_whole(start, file->store);
   if (there == sizeof start) return GM_OK;
-  return gm__fail(err, GM_ERR_FORMAT, 0, "disk tier", "%.300s: is cut short in its beginning", tier->path);
+  return gm__fail(err, GM_ERR_FORMAT, "disk tier", "%.300s: is cut short in its beginning", tier->path);
 }
 
 /* Opens the file that is there. *out_bytes is 0 where it is empty, and is to be begun. */
@@ -100,7 +100,7 @@ static gm_status disk_file_find(gm__disk_tier *tier, gm__disk_file *file, uint64
   gm_status status = gm__data_place_file(&tier->place, tier->path, writes, &file->file, err);
   if (!status) status = disk_file_read_start(tier, file, out_bytes, err);
   if (status || *out_bytes || writes) return status;
-  return gm__fail(err, GM_ERR_FORMAT, 0, "disk tier", "%.300s: is empty", tier->path);
+  return gm__fail(err, GM_ERR_FORMAT, "disk tier", "%.300s: is empty", tier->path);
 }
 
 gm_status gm__disk_file_open(gm__disk_tier *tier, gm__disk_file **out, gm_error *err) {

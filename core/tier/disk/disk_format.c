@@ -32,19 +32,19 @@ void gm__disk_super_write(unsigned char *out, uint64_t store) {
 static gm_status super_read_copy(const unsigned char *in, const char *path, uint64_t *out_store, gm_error *err) {
   static const char op[] = "disk tier";
   if (memcmp(in, super_magic, sizeof super_magic) != 0) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.300s: is no file of a disk tier", path);
+    return gm__fail(err, GM_ERR_FORMAT, op, "%.300s: is no file of a disk tier", path);
   }
   if ((uint32_t)gm__le_get(in + 8, 4) != DISK_VERSION) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.300s: has version %u, this gm reads %d", path,
+    return gm__fail(err, GM_ERR_FORMAT, op, "%.300s: has version %u, this gm reads %d", path,
                     (uint32_t)gm__le_get(in + 8, 4), DISK_VERSION);
   }
   if ((uint32_t)gm__le_get(in + 12, 4) != (uint32_t)gm__checksum_kind_here()) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.300s: was written by a gm built %s xxHash, this one is built %s",
-                    path, (uint32_t)gm__le_get(in + 12, 4) == GM__CHECKSUM_XXH3 ? "with" : "without",
+    return gm__fail(err, GM_ERR_FORMAT, op, "%.300s: was written by a gm built %s xxHash, this one is built %s", path,
+                    (uint32_t)gm__le_get(in + 12, 4) == GM__CHECKSUM_XXH3 ? "with" : "without",
                     gm__checksum_kind_here() == GM__CHECKSUM_XXH3 ? "with" : "without");
   }
   if (gm__le_get(in + 24, 8) != gm__checksum(in, SUPER_BYTES - 8, 0)) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "%.300s: its beginning is damaged", path);
+    return gm__fail(err, GM_ERR_FORMAT, op, "%.300s: its beginning is damaged", path);
   }
   *out_store = gm__le_get(in + 16, 8);
   return GM_OK;

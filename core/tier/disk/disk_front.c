@@ -4,14 +4,14 @@
 #include "core/base/error.h"
 
 static gm_status front_damaged(const gm__disk_tier *tier, const char *what, uint64_t at, gm_error *err) {
-  return gm__fail(err, GM_ERR_DAMAGED, 0, "disk tier", "%.200s: the %s at byte %llu is damaged", tier->path, what,
+  return gm__fail(err, GM_ERR_DAMAGED, "disk tier", "%.200s: the %s at byte %llu is damaged", tier->path, what,
                   (unsigned long long)at);
 }
 
 gm_status gm__disk_front_load(const gm__disk_tier *tier, const gm__disk_file *file, uint64_t at, uint64_t front_bytes,
                               gm__disk_record *record, unsigned char **out, gm_error *err) {
   unsigned char *front = gm__alloc(gm__disk_services(tier), (size_t)front_bytes);
-  if (!front) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_value_open", "no host memory for a record");
+  if (!front) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_value_open", "no host memory for a record");
   gm_status status = gm__data_file_read(&file->file, tier->path, at, front, front_bytes, err);
   if (!status && !(gm__disk_head_read(front, at, file->store, UINT64_MAX, record) &&
                    gm__disk_front_bytes(record) == front_bytes && gm__disk_front_is_right(front, record))) {

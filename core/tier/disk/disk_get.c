@@ -20,7 +20,7 @@ typedef struct disk_value {
 } disk_value;
 
 static gm_status get_lost(const gm__disk_tier *tier, gm_error *err) {
-  return gm__fail(err, GM_ERR_DAMAGED, 0, "gm_tier_value_open", "%.200s: the value of that key is damaged", tier->path);
+  return gm__fail(err, GM_ERR_DAMAGED, "gm_tier_value_open", "%.200s: the value of that key is damaged", tier->path);
 }
 
 static void get_count_damage(gm__disk_tier *tier) {
@@ -45,7 +45,7 @@ static gm_status get_find(gm__disk_tier *tier, const void *key, size_t key_bytes
   tier->stats.misses += !found;
   gm__mutex_unlock(&tier->lock);
   if (damaged) return get_lost(tier, err);
-  return found ? GM_OK : gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_tier_value_open", "the tier has no value of that key");
+  return found ? GM_OK : gm__fail(err, GM_ERR_NOT_FOUND, "gm_tier_value_open", "the tier has no value of that key");
 }
 
 static void get_end(const gm__disk_tier *tier, disk_value *value) {
@@ -62,7 +62,7 @@ static gm_status get_places(const gm__disk_tier *tier, disk_value *value, gm_err
   if (!value->record.chunks) return GM_OK;
   value->chunk_at = gm__alloc_array(gm__disk_services(tier), value->record.chunks, sizeof(uint64_t));
   if (!value->chunk_at) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_value_open", "no host memory for a value");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_value_open", "no host memory for a value");
   }
   for (uint32_t i = 0; i < value->record.chunks; i++) {
     value->chunk_at[i] = at;
@@ -92,7 +92,7 @@ gm_status gm__disk_value_open(void *own, const void *key, size_t key_bytes, void
   gm__disk_tier *tier = own;
   uint64_t at = 0, value_bytes = 0;
   disk_value *value = gm__alloc(gm__disk_services(tier), sizeof *value);
-  if (!value) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_value_open", "no host memory for a value");
+  if (!value) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_value_open", "no host memory for a value");
   gm_status status = get_find(tier, key, key_bytes, &value->file, &at, &value_bytes, err);
   if (!status) {
     status = get_record(tier, value, at, key, key_bytes, value_bytes, err);
@@ -129,7 +129,7 @@ static gm_status get_stored(gm__disk_tier *tier, const disk_value *value, uint32
   if (!status && gm__disk_chunk_checksum(&value->record, index, to, chunk->bytes) == chunk->checksum) return GM_OK;
   if (status && status != GM_ERR_FORMAT) return status;
   get_count_damage(tier);
-  return gm__fail(err, GM_ERR_DAMAGED, 0, "gm_tier_value_read", "%.200s: the value is damaged", tier->path);
+  return gm__fail(err, GM_ERR_DAMAGED, "gm_tier_value_read", "%.200s: the value is damaged", tier->path);
 }
 
 /* Reads a whole chunk, unpacked, into `plain`. `stored` has room for the chunk as it is in the file. */
@@ -138,7 +138,7 @@ static gm_status get_chunk(gm__disk_tier *tier, const disk_value *value, uint32_
   const gm__disk_chunk chunk = gm__disk_chunk_read(value->front, &value->record, index);
   if (chunk.codec == GM_TIER_CODEC_NONE) return get_stored(tier, value, index, &chunk, plain, err);
   if (!gm__disk_codec_is_there((gm_tier_codec)chunk.codec)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_tier_value_read",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_tier_value_read",
                     "the value is packed by %s, which gm was built without, or whose library is missing",
                     gm__disk_codec_name((gm_tier_codec)chunk.codec));
   }
@@ -147,7 +147,7 @@ static gm_status get_chunk(gm__disk_tier *tier, const disk_value *value, uint32_
   const uint32_t bytes = gm__disk_chunk_plain(&value->record, index);
   if (gm__disk_unpack((gm_tier_codec)chunk.codec, stored, chunk.bytes, plain, bytes)) return GM_OK;
   get_count_damage(tier);
-  return gm__fail(err, GM_ERR_DAMAGED, 0, "gm_tier_value_read", "%.200s: the value does not unpack", tier->path);
+  return gm__fail(err, GM_ERR_DAMAGED, "gm_tier_value_read", "%.200s: the value does not unpack", tier->path);
 }
 
 /* Memory for chunks that cannot be read straight into the caller's. */
@@ -175,7 +175,7 @@ static gm_status get_room_make(const gm__disk_tier *tier, const disk_value *valu
   if (!room->bytes) return GM_OK;
   room->stored = gm__alloc(gm__disk_services(tier), room->bytes);
   if (!room->stored) {
-    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_value_read", "no host memory for a chunk");
+    return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_value_read", "no host memory for a chunk");
   }
   if (!whole) room->plain = room->stored + stored;
   return GM_OK;

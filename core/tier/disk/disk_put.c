@@ -11,7 +11,7 @@
  * (disk_flush.c). The index has all that it will need before a record is written. */
 
 static gm_status disk_no_memory(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_put", "no host memory for a key");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_put", "no host memory for a key");
 }
 
 /* The entry of a key. The writer is the only one who changes entries, so it stays what it is. */
@@ -34,10 +34,10 @@ static gm_status disk_bound(const gm__disk_tier *tier, const gm__disk_entry *old
   const uint64_t kept = tier->stats.value_bytes - (old ? old->value_bytes : 0); /* only the writer changes it */
   const uint64_t most = tier->params.max_bytes ? tier->params.max_bytes : UINT64_MAX;
   if (bytes > GM__DISK_VALUE_MOST) {
-    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, 0, "gm_tier_put", "a value has at most 2^50 bytes");
+    return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, "gm_tier_put", "a value has at most 2^50 bytes");
   }
   if (kept <= most && bytes <= most - kept) return GM_OK;
-  return gm__fail(err, GM_ERR_OVER_LIMIT, 0, "gm_tier_put",
+  return gm__fail(err, GM_ERR_OVER_LIMIT, "gm_tier_put",
                   "%" PRIu64 " bytes beside %" PRIu64 " are more than the tier's %" PRIu64, bytes, kept, most);
 }
 
@@ -106,7 +106,7 @@ gm_status gm__disk_put(void *own, const void *key, size_t key_bytes, const gm_ti
 
 static gm_status disk_remove(gm__disk_tier *tier, const void *key, size_t key_bytes, gm_error *err) {
   gm__disk_entry *entry = disk_entry_find(tier, key, key_bytes);
-  if (!entry) return gm__fail(err, GM_ERR_NOT_FOUND, 0, "gm_tier_remove", "the tier has no value of that key");
+  if (!entry) return gm__fail(err, GM_ERR_NOT_FOUND, "gm_tier_remove", "the tier has no value of that key");
   gm_status status = gm__disk_replaced_reserve(tier, err);
   if (!status) status = gm__disk_append(tier, GM__DISK_REMOVE, key, key_bytes, err);
   if (status) return status;

@@ -14,7 +14,7 @@
 enum { DISK_SAMPLE = 1 << 16, DISK_BUFFER_LEAST = 1 << 12 };
 
 static gm_status disk_no_memory(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_put", "no host memory for a record");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_put", "no host memory for a record");
 }
 
 gm_status gm__disk_buffers(gm__disk_tier *tier, uint64_t value_bytes, gm_error *err) {

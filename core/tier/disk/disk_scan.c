@@ -37,7 +37,7 @@ typedef struct disk_scan {
 } disk_scan;
 
 static gm_status scan_no_memory(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_open", "no host memory for the index of a disk tier");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_open", "no host memory for the index of a disk tier");
 }
 
 /* ---- walking from record to record ---- */
@@ -211,7 +211,7 @@ static gm_status scan_judge_start(const disk_scan *scan, gm_error *err) {
   const bool was_cut = scan->sealed > scan->file_bytes && tier->params.read_only; /* who reads is told */
   const bool had_some = !tier->file->start_is_whole || (scan->sealed > GM__DISK_START && !was_cut);
   if (!shows_none || !had_some) return GM_OK;
-  return gm__fail(err, GM_ERR_FORMAT, 0, "disk tier", "%.300s: no record is where its beginning says: it is not opened",
+  return gm__fail(err, GM_ERR_FORMAT, "disk tier", "%.300s: no record is where its beginning says: it is not opened",
                   tier->path);
 }
 
@@ -241,7 +241,7 @@ static gm_status scan_cut(gm__disk_tier *tier, const disk_scan *scan, gm_error *
   if (noted || scan->sealed == tier->end || tier->end == GM__DISK_START) tier->flushed_end = tier->end;
   if (tier->params.read_only || scan->file_bytes <= tier->end) return GM_OK;
   if (scan->unreadable <= tier->end) return gm__data_file_cut(&tier->file->file, tier->path, tier->end, err);
-  return gm__fail(err, GM_ERR_IO, 0, "disk tier", "%.200s: its end cannot be read: it can be read only", tier->path);
+  return gm__fail(err, GM_ERR_IO, "disk tier", "%.200s: its end cannot be read: it can be read only", tier->path);
 }
 
 static gm_status scan_both(gm__disk_tier *tier, disk_scan *scan, gm_error *err) {

@@ -4,7 +4,7 @@
 
 gm_status gm__disk_is_stuck(const gm__disk_tier *tier, gm_error *err) {
   if (!tier->stuck) return GM_OK;
-  return gm__fail(err, GM_ERR_IO, 0, "disk tier", "%.200s: %s: close and open the tier", tier->path, tier->stuck);
+  return gm__fail(err, GM_ERR_IO, "disk tier", "%.200s: %s: close and open the tier", tier->path, tier->stuck);
 }
 
 gm_status gm__disk_sync(gm__disk_tier *tier, gm_error *err) {

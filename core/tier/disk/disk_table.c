@@ -44,7 +44,7 @@ static gm_status disk_check(const char *where, const gm_tier_params *params, gm_
     return gm__bad_argument(err, op, "`where` is empty or longer than a path may be");
   }
   if (gm__disk_codec_is_there(params->codec)) return GM_OK;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "gm has no %s: it was built without it, or its library is missing",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "gm has no %s: it was built without it, or its library is missing",
                   gm__disk_codec_name(params->codec));
 }
 
@@ -53,7 +53,7 @@ static gm_status disk_open(gm_context *ctx, const char *where, const gm_tier_par
   gm_status status = disk_check(where, params, err);
   if (status) return status;
   gm__disk_tier *tier = gm__alloc(gm__context_services(ctx), sizeof *tier);
-  if (!tier) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_open", "no host memory for a tier");
+  if (!tier) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_open", "no host memory for a tier");
   tier->ctx = ctx;
   tier->params = *params;
   snprintf(tier->path, sizeof tier->path, "%s", where);

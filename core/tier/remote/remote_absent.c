@@ -5,7 +5,7 @@
 static gm_status remote_open(gm_context *ctx, const char *where, const gm_tier_params *params, void **out_tier,
                              gm_error *err) {
   (void)ctx, (void)where, (void)params, (void)out_tier;
-  return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_tier_open",
+  return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_tier_open",
                   "this gm was built without hiredis: GM_WITH_HIREDIS=ON builds the tier \"remote\"");
 }
 

@@ -31,7 +31,7 @@ static gm_status get_manifest(gm__remote_tier *tier, const void *key, size_t key
   gm_status status = gm__remote_run(tier, &request, 1);
   if (status) return status;
   if (request.reply->kind == GM__REPLY_NIL) {
-    status = gm__fail(&tier->trouble, GM_ERR_NOT_FOUND, 0, tier->op, "the tier has no value of that key");
+    status = gm__fail(&tier->trouble, GM_ERR_NOT_FOUND, tier->op, "the tier has no value of that key");
   } else {
     status = gm__remote_expect(tier, &request, GM__REPLY_STRING);
   }
@@ -66,7 +66,7 @@ gm_status gm__remote_value_open(void *own, const void *key, size_t key_bytes, vo
   static const char op[] = "gm_tier_value_open";
   gm__remote_tier *tier = own;
   remote_value *value = gm__alloc(gm__remote_services(tier), sizeof *value + key_bytes);
-  if (!value) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, op, "no host memory for a value");
+  if (!value) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a value");
   gm_status status = gm__remote_enter(tier, op, err);
   if (!status) status = gm__remote_leave(tier, get_open(tier, value, key, key_bytes), err);
   if (status) {
@@ -95,11 +95,11 @@ static gm_status get_missing(gm__remote_tier *tier, const remote_value *value) {
                     memcmp(manifest.version, value->manifest.version, sizeof manifest.version) == 0;
   gm__reply_free(gm__remote_services(tier), now);
   if (!same) {
-    return gm__fail(&tier->trouble, GM_ERR_NOT_FOUND, 0, tier->op,
+    return gm__fail(&tier->trouble, GM_ERR_NOT_FOUND, tier->op,
                     "the value was replaced or removed over " GM__REMOTE_GRACE_MS " ms ago, and the server forgot it");
   }
   gm__remote_count(tier, GM__REMOTE_DAMAGED);
-  return gm__fail(&tier->trouble, GM_ERR_DAMAGED, 0, tier->op, "the server lost a chunk of the value");
+  return gm__fail(&tier->trouble, GM_ERR_DAMAGED, tier->op, "the server lost a chunk of the value");
 }
 
 static gm_status get_chunk(gm__remote_tier *tier, const remote_value *value, uint32_t index,
@@ -112,7 +112,7 @@ static gm_status get_chunk(gm__remote_tier *tier, const remote_value *value, uin
       gm__manifest_chunk_checksum(index, reply->text, reply->bytes) !=
           gm__manifest_checksum(value->bytes->text, index)) {
     gm__remote_count(tier, GM__REMOTE_DAMAGED);
-    return gm__fail(&tier->trouble, GM_ERR_DAMAGED, 0, tier->op, "the value on the server is damaged");
+    return gm__fail(&tier->trouble, GM_ERR_DAMAGED, tier->op, "the value on the server is damaged");
   }
   const uint64_t begin = (uint64_t)index * GM__REMOTE_CHUNK, from = gm__max(begin, offset);
   const uint64_t to = gm__min(begin + reply->bytes, offset + bytes);
@@ -140,7 +140,7 @@ static gm_status get_range(gm__remote_tier *tier, const remote_value *value, uin
   const uint32_t end = (uint32_t)((offset + bytes - 1) / GM__REMOTE_CHUNK) + 1;
   get_chunks *chunks = gm__alloc(gm__remote_services(tier), sizeof *chunks);
   if (!chunks) {
-    return gm__fail(&tier->trouble, GM_ERR_OUT_OF_HOST_MEMORY, 0, tier->op, "no host memory for requests");
+    return gm__fail(&tier->trouble, GM_ERR_OUT_OF_HOST_MEMORY, tier->op, "no host memory for requests");
   }
   gm_status status = GM_OK;
   for (uint32_t first = (uint32_t)(offset / GM__REMOTE_CHUNK); !status && first < end; first += GM__REMOTE_WINDOW) {

@@ -63,7 +63,7 @@ static gm_status list_note(list_state *list, const gm__reply *key, bool *out) {
   gm__key_entry *entry = gm__alloc(services, sizeof *entry);
   if (!entry || !gm__key_map_prepare(&list->seen, entry, key->text, key->bytes)) {
     gm__release(services, entry, sizeof *entry);
-    return gm__fail(&list->tier->trouble, GM_ERR_OUT_OF_HOST_MEMORY, 0, list->tier->op, "no host memory for a key");
+    return gm__fail(&list->tier->trouble, GM_ERR_OUT_OF_HOST_MEMORY, list->tier->op, "no host memory for a key");
   }
   gm__key_map_link(&list->seen, entry);
   *out = true;
@@ -87,7 +87,7 @@ static gm_status list_scan(list_state *list, gm__remote_request *request, const 
   const gm__reply *cursor = request->reply->first, *keys = cursor ? cursor->next : NULL;
   if (!keys || keys->kind != GM__REPLY_ARRAY || cursor->kind != GM__REPLY_STRING || !cursor->bytes ||
       cursor->bytes >= LIST_CURSOR || strspn(cursor->text, "0123456789") != cursor->bytes) {
-    return gm__fail(&tier->trouble, GM_ERR_FORMAT, 0, tier->op, "the server's list of keys makes no sense");
+    return gm__fail(&tier->trouble, GM_ERR_FORMAT, tier->op, "the server's list of keys makes no sense");
   }
   memcpy(list->cursor, cursor->text, cursor->bytes + 1);
   *out = keys;
@@ -124,7 +124,7 @@ static void list_visit(list_state *list, uint32_t count) {
 }
 
 static gm_status list_endless(const gm__remote_tier *tier, gm_error *err) {
-  return gm__fail(err, GM_ERR_FORMAT, 0, tier->op, "the server's list of keys does not end");
+  return gm__fail(err, GM_ERR_FORMAT, tier->op, "the server's list of keys does not end");
 }
 
 /* Asks for the count of all keys of a server, of whichever prefix. REQUIRES: turn. */
@@ -213,7 +213,7 @@ gm_status gm__remote_list(void *own, const void *prefix, size_t prefix_bytes, gm
   gm__remote_tier *tier = own;
   bool masters[GM__REMOTE_NODES] = {false};
   list_state *list = gm__alloc(gm__remote_services(tier), sizeof *list);
-  if (!list) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_list", "no host memory for a list");
+  if (!list) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_list", "no host memory for a list");
   list->tier = tier;
   list->visit = visit;
   list->user = user;

@@ -56,18 +56,18 @@ gm_status gm__manifest_read(const void *bytes, size_t count, const void *key, si
                             const char *op, gm_error *err) {
   const unsigned char *in = bytes;
   if (count < GM__MANIFEST_HEAD || memcmp(in, manifest_magic, sizeof manifest_magic) != 0) {
-    return gm__fail(err, GM_ERR_FORMAT, 0, op, "what the server has under that key is no value of gm");
+    return gm__fail(err, GM_ERR_FORMAT, op, "what the server has under that key is no value of gm");
   }
   const uint64_t kind = gm__le_get(in + AT_KIND, 4);
   if (kind != (uint64_t)gm__checksum_kind_here() && (kind == GM__CHECKSUM_XXH3 || kind == GM__CHECKSUM_MIX)) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, op, "a gm that was built %s xxHash wrote the value",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "a gm that was built %s xxHash wrote the value",
                     kind == GM__CHECKSUM_XXH3 ? "with" : "without");
   }
   if (gm__manifest_peek(bytes, count, out) && count == gm__manifest_bytes(out) &&
       gm__le_get(in + AT_CHECKSUM, 8) == manifest_sum(in, count, key, key_bytes)) {
     return GM_OK;
   }
-  return gm__fail(err, GM_ERR_DAMAGED, 0, op, "the value on the server is damaged");
+  return gm__fail(err, GM_ERR_DAMAGED, op, "the value on the server is damaged");
 }
 
 void gm__manifest_set_checksum(unsigned char *manifest, uint32_t index, uint64_t checksum) {

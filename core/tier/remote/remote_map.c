@@ -20,7 +20,7 @@ uint32_t gm__remote_map_node(const gm__remote_tier *tier, const void *key, size_
 }
 
 static gm_status map_wrong(gm__remote_tier *tier) {
-  return gm__fail(&tier->trouble, GM_ERR_FORMAT, 0, tier->op, "what the server says about its cluster makes no sense");
+  return gm__fail(&tier->trouble, GM_ERR_FORMAT, tier->op, "what the server says about its cluster makes no sense");
 }
 
 /* The server of an entry [host, port, ...]. A server that does not know its own name is called as gm called it. */
@@ -61,7 +61,7 @@ static gm_status map_take(gm__remote_tier *tier, const gm__remote_node *from, co
   }
   if (reply->kind != GM__REPLY_ARRAY) return map_wrong(tier);
   if (!reply->count) {
-    return gm__fail(&tier->trouble, GM_ERR_IO, 0, tier->op, "the cluster has no slots yet");
+    return gm__fail(&tier->trouble, GM_ERR_IO, tier->op, "the cluster has no slots yet");
   }
   for (uint32_t i = 0; i < tier->node_count; i++) tier->nodes[i]->master = false;
   gm_status status = GM_OK;

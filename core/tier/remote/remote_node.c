@@ -18,10 +18,11 @@ static gm_status node_fail(gm__remote_tier *tier, gm__remote_node *node, gm_stat
   const gm_error was = tier->trouble;
   gm__remote_node_close(node);
   if (node->address.port) {
-    return gm__fail(&tier->trouble, status, was.native_code, tier->op, "%.200s:%u: %.200s", node->address.host,
-                    (unsigned)node->address.port, was.message);
+    return gm__fail_native(&tier->trouble, status, was.native_code, tier->op, "%.200s:%u: %.200s", node->address.host,
+                           (unsigned)node->address.port, was.message);
   }
-  return gm__fail(&tier->trouble, status, was.native_code, tier->op, "%.200s: %.200s", node->address.host, was.message);
+  return gm__fail_native(&tier->trouble, status, was.native_code, tier->op, "%.200s: %.200s", node->address.host,
+                         was.message);
 }
 
 gm_status gm__remote_node_refuses(gm__remote_tier *tier, const gm__remote_node *node, const gm__reply *reply) {
@@ -29,7 +30,7 @@ gm_status gm__remote_node_refuses(gm__remote_tier *tier, const gm__remote_node *
   const gm_status status = password                                 ? GM_ERR_INVALID_ARGUMENT
                            : gm__reply_is_error(reply, "WRONGTYPE") ? GM_ERR_FORMAT
                                                                     : GM_ERR_IO;
-  return gm__fail(&tier->trouble, status, 0, tier->op, "%.200s:%u refuses: %.200s", node->address.host,
+  return gm__fail(&tier->trouble, status, tier->op, "%.200s:%u refuses: %.200s", node->address.host,
                   (unsigned)node->address.port, reply->text);
 }
 
@@ -40,12 +41,12 @@ gm_status gm__remote_node_at(gm__remote_tier *tier, const gm__remote_address *ad
     if (has->port == address->port && strcmp(has->host, address->host) == 0) return GM_OK;
   }
   if (tier->node_count == GM__REMOTE_NODES) {
-    return gm__fail(&tier->trouble, GM_ERR_OVER_LIMIT, 0, tier->op, "the cluster has more than %d servers",
+    return gm__fail(&tier->trouble, GM_ERR_OVER_LIMIT, tier->op, "the cluster has more than %d servers",
                     GM__REMOTE_NODES);
   }
   gm__remote_node *node = gm__alloc(gm__remote_services(tier), sizeof *node);
   if (!node) {
-    return gm__fail(&tier->trouble, GM_ERR_OUT_OF_HOST_MEMORY, 0, tier->op, "no host memory for a server");
+    return gm__fail(&tier->trouble, GM_ERR_OUT_OF_HOST_MEMORY, tier->op, "no host memory for a server");
   }
   node->address = *address;
   node->fd = -1;
@@ -93,7 +94,7 @@ gm_status gm__remote_node_receive(gm__remote_tier *tier, gm__remote_node *node, 
       return GM_OK;
     }
     if (!status && gm__deadline_passed(deadline)) {
-      status = gm__fail(&tier->trouble, GM_ERR_TIMEOUT, 0, tier->op, "no answer in time");
+      status = gm__fail(&tier->trouble, GM_ERR_TIMEOUT, tier->op, "no answer in time");
     }
     if (!status) status = gm__socket_receive(node->fd, tier->room, GM__REMOTE_ROOM, deadline, &got, &tier->trouble);
     if (!status) status = gm__reply_reader_feed(&node->reader, tier->room, got, &tier->trouble);
@@ -119,7 +120,7 @@ static gm_status node_login(gm__remote_tier *tier, gm__remote_node *node, uint64
     gm__remote_node_refuses(tier, node, reply);
     status = tier->trouble.status = GM_ERR_INVALID_ARGUMENT;
   } else if (reply->kind != GM__REPLY_STATUS) {
-    status = gm__fail(&tier->trouble, GM_ERR_FORMAT, 0, tier->op, "the answer to a password is none");
+    status = gm__fail(&tier->trouble, GM_ERR_FORMAT, tier->op, "the answer to a password is none");
   }
   gm__reply_free(gm__remote_services(tier), reply);
   if (status) gm__remote_node_close(node);
@@ -130,11 +131,10 @@ static gm_status node_login(gm__remote_tier *tier, gm__remote_node *node, uint64
 static gm_status node_no_fence(gm__remote_tier *tier, gm__remote_node *node, const gm__reply *reply) {
   gm_status status;
   if (reply->kind != GM__REPLY_ERROR) {
-    status =
-        gm__fail(&tier->trouble, GM_ERR_FORMAT, 0, tier->op, "%.200s:%u: its answer to CLIENT is of the wrong kind",
-                 node->address.host, (unsigned)node->address.port);
+    status = gm__fail(&tier->trouble, GM_ERR_FORMAT, tier->op, "%.200s:%u: its answer to CLIENT is of the wrong kind",
+                      node->address.host, (unsigned)node->address.port);
   } else if (gm__reply_is_error(reply, "ERR") || gm__reply_is_error(reply, "NOPERM")) {
-    status = gm__fail(&tier->trouble, GM_ERR_NOT_SUPPORTED, 0, tier->op,
+    status = gm__fail(&tier->trouble, GM_ERR_NOT_SUPPORTED, tier->op,
                       "%.120s:%u must allow CLIENT INFO and CLIENT KILL, or what timed out may replace what is put "
                       "later; it says: %.100s",
                       node->address.host, (unsigned)node->address.port, reply->text);

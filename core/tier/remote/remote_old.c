@@ -28,8 +28,7 @@ static gm_status old_is_there(gm__remote_tier *tier, const gm_tier_part *key) {
   if (status) return status;
   status = gm__remote_expect(tier, &request, GM__REPLY_INTEGER);
   if (!status && request.reply->number != 1) {
-    status =
-        gm__fail(&tier->trouble, GM_ERR_TIMEOUT, 0, tier->op, "the server lost a chunk before the value was whole");
+    status = gm__fail(&tier->trouble, GM_ERR_TIMEOUT, tier->op, "the server lost a chunk before the value was whole");
   }
   gm__remote_run_end(tier, &request, 1);
   return status;
@@ -60,7 +59,7 @@ static gm_status old_some(gm__remote_tier *tier, old_batch *batch, const gm__man
 gm_status gm__remote_old_set(gm__remote_tier *tier, const gm__manifest *manifest, uint32_t count,
                              gm__remote_fate fate) {
   old_batch *batch = gm__alloc(gm__remote_services(tier), sizeof *batch);
-  if (!batch) return gm__fail(&tier->trouble, GM_ERR_OUT_OF_HOST_MEMORY, 0, tier->op, "no host memory for requests");
+  if (!batch) return gm__fail(&tier->trouble, GM_ERR_OUT_OF_HOST_MEMORY, tier->op, "no host memory for requests");
   gm_status status = GM_OK;
   for (uint32_t done = 0; !status && done < count; done += GM__REMOTE_BATCH) {
     status = old_some(tier, batch, manifest, done, (uint32_t)gm__min(count - done, GM__REMOTE_BATCH), fate);

@@ -42,7 +42,7 @@ typedef struct put_state {
 enum { PUT_ROOM = GM__REMOTE_WINDOW * GM__REMOTE_CHUNK };
 
 static gm_status put_no_memory(put_state *put) {
-  return gm__fail(&put->tier->trouble, GM_ERR_OUT_OF_HOST_MEMORY, 0, put->tier->op, "no host memory for the value");
+  return gm__fail(&put->tier->trouble, GM_ERR_OUT_OF_HOST_MEMORY, put->tier->op, "no host memory for the value");
 }
 
 /* Copies the next bytes of the parts. */
@@ -166,7 +166,7 @@ static gm_status put_version(put_state *put, const void *key, size_t key_bytes, 
   put->within = 0;
   put->sent = 0;
   if (getrandom(put->manifest.version, GM__MANIFEST_VERSION, 0) != GM__MANIFEST_VERSION) {
-    return gm__fail(&put->tier->trouble, GM_ERR_SYSTEM, 0, "getrandom", "the system has no random number");
+    return gm__fail(&put->tier->trouble, GM_ERR_SYSTEM, "getrandom", "the system has no random number");
   }
   if (put->manifest.chunks)
     status = put_chunks_all(put);
@@ -205,7 +205,7 @@ static gm_status put_begin(put_state *put) {
   const gm_services *services = gm__remote_services(put->tier);
   for (size_t i = 0; i < put->count; i++) put->manifest.value_bytes += put->parts[i].bytes;
   if (put->manifest.value_bytes > (uint64_t)GM__REMOTE_CHUNKS_MOST * GM__REMOTE_CHUNK) {
-    return gm__fail(&put->tier->trouble, GM_ERR_OVER_LIMIT, 0, put->tier->op,
+    return gm__fail(&put->tier->trouble, GM_ERR_OVER_LIMIT, put->tier->op,
                     "%" PRIu64 " bytes are more than the 2^40 of a remote tier", put->manifest.value_bytes);
   }
   put->manifest.chunks = gm__manifest_chunks_of(put->manifest.value_bytes);
@@ -248,7 +248,7 @@ gm_status gm__remote_remove(void *own, const void *key, size_t key_bytes, gm_err
   const bool nothing = request.reply->kind == GM__REPLY_NIL;
   if (!nothing) status = gm__remote_expect(tier, &request, GM__REPLY_STRING);
   if (nothing && !request.lost) {
-    status = gm__fail(&tier->trouble, GM_ERR_NOT_FOUND, 0, tier->op, "the tier has no value of that key");
+    status = gm__fail(&tier->trouble, GM_ERR_NOT_FOUND, tier->op, "the tier has no value of that key");
   }
   if (!status) {
     gm__remote_old_expire(tier, request.reply, NULL);

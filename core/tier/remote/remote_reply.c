@@ -101,7 +101,7 @@ static const redisReplyObjectFunctions reply_functions = {
 };
 
 static gm_status reply_no_memory(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "redisReaderFeed", "no host memory for a server's answer");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "redisReaderFeed", "no host memory for a server's answer");
 }
 
 gm_status gm__reply_reader_open(gm__reply_reader *reader, const gm_services *services, gm_error *err) {
@@ -124,7 +124,7 @@ void gm__reply_reader_close(gm__reply_reader *reader) {
 }
 
 static gm_status reply_too_large(gm_error *err) {
-  return gm__fail(err, GM_ERR_FORMAT, 0, "redisReaderFeed", "the server's answer is too large");
+  return gm__fail(err, GM_ERR_FORMAT, "redisReaderFeed", "the server's answer is too large");
 }
 
 gm_status gm__reply_reader_feed(gm__reply_reader *reader, const void *bytes, size_t count, gm_error *err) {
@@ -141,7 +141,7 @@ gm_status gm__reply_reader_next(gm__reply_reader *reader, gm__reply **out, gm_er
   if (reader->calls->reader_next(own, &whole) != REDIS_OK) {
     if (reader->too_large) return reply_too_large(err);
     if (reader->no_memory || own->err == REDIS_ERR_OOM) return reply_no_memory(err);
-    return gm__fail(err, GM_ERR_FORMAT, 0, "redisReaderGetReply", "the server's answer is none: %.100s", own->errstr);
+    return gm__fail(err, GM_ERR_FORMAT, "redisReaderGetReply", "the server's answer is none: %.100s", own->errstr);
   }
   if (!whole) return GM_OK;
   reader->root = NULL;

@@ -23,7 +23,7 @@ gm_status gm__remote_expect(gm__remote_tier *tier, const gm__remote_request *req
   const gm__reply *reply = request->reply;
   if (reply->kind == kind) return GM_OK;
   if (reply->kind == GM__REPLY_ERROR) return gm__remote_node_refuses(tier, tier->nodes[request->node], reply);
-  return gm__fail(&tier->trouble, GM_ERR_FORMAT, 0, tier->op, "the server's answer to %.16s is of the wrong kind",
+  return gm__fail(&tier->trouble, GM_ERR_FORMAT, tier->op, "the server's answer to %.16s is of the wrong kind",
                   (const char *)request->args[0].data);
 }
 
@@ -67,7 +67,7 @@ static gm_status run_redirect(gm__remote_tier *tier, gm__remote_request *request
   gm_status status = gm__remote_node_refuses(tier, node, request->reply);
   uint32_t slot, to;
   if ((moved || ask) && !tier->slots) {
-    status = gm__fail(&tier->trouble, GM_ERR_NOT_SUPPORTED, 0, tier->op,
+    status = gm__fail(&tier->trouble, GM_ERR_NOT_SUPPORTED, tier->op,
                       "the server is one of a cluster: open it as redis+cluster://");
   } else if (moved || ask) {
     status = gm__remote_map_redirect(tier, node, request->reply, &slot, &to);

@@ -43,7 +43,7 @@ static void remote_close(void *own) {
 }
 
 static gm_status remote_no_memory(gm_error *err) {
-  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, 0, "gm_tier_open", "no host memory for a tier");
+  return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_tier_open", "no host memory for a tier");
 }
 
 static gm_status remote_make(gm__remote_tier *tier, const gm_tier_params *params, gm_error *err) {
@@ -95,7 +95,7 @@ static gm_status remote_begin(gm__remote_tier *tier, const gm_tier_params *param
 static gm_status remote_open(gm_context *ctx, const char *where, const gm_tier_params *params, void **out_tier,
                              gm_error *err) {
   if (params->max_bytes) {
-    return gm__fail(err, GM_ERR_NOT_SUPPORTED, 0, "gm_tier_open",
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "gm_tier_open",
                     "a remote tier keeps to no `max_bytes`: bound the server by its maxmemory");
   }
   gm__remote_tier *tier = gm__alloc(gm__context_services(ctx), sizeof *tier);

@@ -13,7 +13,7 @@ gm_status gm__remote_enter(gm__remote_tier *tier, const char *op, gm_error *err)
   mine = !tier->busy;
   if (mine) tier->busy = true;
   gm__mutex_unlock(&tier->lock);
-  if (!mine) return gm__fail(err, GM_ERR_TIMEOUT, 0, op, "other threads waited for the server all the time");
+  if (!mine) return gm__fail(err, GM_ERR_TIMEOUT, op, "other threads waited for the server all the time");
   tier->op = op;
   return GM_OK;
 }

@@ -24,7 +24,7 @@ gm_status __real_gm_point_wait(gm_device *device, const gm_point *point, uint64_
 gm_status __wrap_gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err);
 gm_status __wrap_gm_point_wait(gm_device *device, const gm_point *point, uint64_t timeout_ns, gm_error *err) {
   point_waits++;
-  if (break_waits) return gm__fail(err, GM_ERR_DRIVER, 0, "gm_point_wait", "the test breaks the wait");
+  if (break_waits) return gm__fail(err, GM_ERR_DRIVER, "gm_point_wait", "the test breaks the wait");
   return __real_gm_point_wait(device, point, timeout_ns, err);
 }
 

@@ -24,7 +24,7 @@ static struct {
 
 static gm_status pins_alloc(void *device, uint64_t bytes, void **out, gm_error *err) {
   (void)device, (void)bytes;
-  if (pins.answer != GM_OK) return gm__fail(err, pins.answer, 1, "host_alloc", "told to refuse");
+  if (pins.answer != GM_OK) return gm__fail_native(err, pins.answer, 1, "host_alloc", "told to refuse");
   __atomic_fetch_add(&pins.registered, 1, __ATOMIC_SEQ_CST);
   *out = pins.host;
   return GM_OK;
@@ -32,7 +32,7 @@ static gm_status pins_alloc(void *device, uint64_t bytes, void **out, gm_error *
 
 static gm_status pins_register(void *device, void *pointer, uint64_t bytes, gm_error *err) {
   (void)device, (void)pointer, (void)bytes;
-  if (pins.answer != GM_OK) return gm__fail(err, pins.answer, 1, "host_register", "told to refuse");
+  if (pins.answer != GM_OK) return gm__fail_native(err, pins.answer, 1, "host_register", "told to refuse");
   __atomic_fetch_add(&pins.registered, 1, __ATOMIC_SEQ_CST);
   return GM_OK;
 }
@@ -40,7 +40,7 @@ static gm_status pins_register(void *device, void *pointer, uint64_t bytes, gm_e
 static gm_status pins_unregister(void *device, void *pointer, gm_close_mode mode, gm_error *err) {
   (void)device, (void)pointer, (void)mode;
   if (pins.release != GM_OK && pins.release != GM_ERR_DEVICE_LOST)
-    return gm__fail(err, pins.release, 1, "host_unregister", "told to refuse");
+    return gm__fail_native(err, pins.release, 1, "host_unregister", "told to refuse");
   __atomic_fetch_sub(&pins.registered, 1, __ATOMIC_SEQ_CST);
   return pins.release;
 }
