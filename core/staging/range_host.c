@@ -90,10 +90,8 @@ gm_status gm__map_end(const gm__access *access, uint32_t mode, void *pointer, gm
 /* ---- transfers ---- */
 
 static bool by_host_can(const gm__access *access, const gm__transfer *what) {
-  const gm_device *device = access->device;
-  const uint32_t type = access->memory.type;
-  const uint32_t flags = type < device->type_count ? device->types[type].flags : 0;
-  return what->kind != GM__TRANSFER_COPY && flags & GM_MEMORY_HOST_VISIBLE;
+  const gm_memory_type *type = gm__host_access_type(access);
+  return what->kind != GM__TRANSFER_COPY && type && type->flags & GM_MEMORY_HOST_VISIBLE;
 }
 
 void gm__host_move(const gm__transfer *what, void *at, uint64_t bytes) {
