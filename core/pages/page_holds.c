@@ -12,7 +12,8 @@ bool gm__page_holds_begin(gm_pages *set) {
   gm__page_holds *holds = &set->holds;
   holds->extras.entry_bytes = sizeof(gm__page_extra);
   holds->heads.entry_bytes = sizeof(uint32_t);
-  holds->buckets = holds->level = GM__PAGE_PIECE;
+  holds->buckets = GM__PAGE_PIECE;
+  holds->mask = 2 * GM__PAGE_PIECE - 1;
   return gm__page_pieces_reserve(gm__pages_services(set), &holds->heads, holds->buckets);
 }
 
@@ -35,8 +36,8 @@ static uint32_t holds_hash(uint32_t owner, gm_page page) {
 }
 
 static uint32_t *holds_bucket(gm__page_holds *holds, uint32_t hash) {
-  uint32_t bucket = hash & (2 * holds->level - 1);
-  if (bucket >= holds->buckets) bucket = hash & (holds->level - 1);
+  uint32_t bucket = hash & holds->mask;
+  if (bucket >= holds->buckets) bucket = hash & holds->mask >> 1;
   return gm__page_piece_at(&holds->heads, bucket, sizeof(uint32_t));
 }
 
@@ -49,12 +50,12 @@ static void holds_split(gm_pages *set) {
   gm__page_holds *holds = &set->holds;
   if (!gm__page_pieces_reserve(gm__pages_services(set), &holds->heads, holds->buckets + UINT64_C(1))) return;
   const uint32_t bucket = holds->buckets++;
-  uint32_t *from = gm__page_piece_at(&holds->heads, bucket - holds->level, sizeof(uint32_t));
+  uint32_t *from = gm__page_piece_at(&holds->heads, bucket - (holds->mask + 1) / 2, sizeof(uint32_t));
   uint32_t *to = gm__page_piece_at(&holds->heads, bucket, sizeof(uint32_t));
   while (*from) {
     gm__page_extra *extra = holds_extra(set, *from);
     const uint32_t hash = holds_hash(extra->hold.owner, extra->page);
-    if ((hash & (2 * holds->level - 1)) == bucket) {
+    if ((hash & holds->mask) == bucket) {
       *to = *from;
       *from = extra->chain;
       to = &extra->chain;
@@ -63,11 +64,11 @@ static void holds_split(gm_pages *set) {
       from = &extra->chain;
     }
   }
-  if (holds->buckets == 2 * holds->level) holds->level *= 2;
+  if (holds->buckets > holds->mask) holds->mask = 2 * holds->mask + 1;
 }
 
 /* The place that names the node of an owner and a page; it holds 0 where there is none. */
-static uint32_t *holds_find(gm_pages *set, uint32_t owner, gm_page page) {
+static inline uint32_t *holds_find(gm_pages *set, uint32_t owner, gm_page page) {
   uint32_t *place = holds_bucket(&set->holds, holds_hash(owner, page));
   while (*place) {
     gm__page_extra *extra = holds_extra(set, *place);
@@ -79,7 +80,8 @@ static uint32_t *holds_find(gm_pages *set, uint32_t owner, gm_page page) {
 
 /* ---- holds ---- */
 
-static void holds_new(gm_pages *set, gm__page_owner *owner, gm_page page, uint32_t *place) {
+/* An extra node for a page, in the bucket of `place`. `used` is the caller's to count. */
+static inline uint32_t holds_new(gm_pages *set, gm_page page, uint32_t *place) {
   gm__page_holds *holds = &set->holds;
   const uint32_t name = holds->unused ? holds->unused : ++holds->made;
   gm__page_extra *extra = holds_extra(set, name);
@@ -87,8 +89,14 @@ static void holds_new(gm_pages *set, gm__page_owner *owner, gm_page page, uint32
   extra->page = page;
   extra->chain = 0;
   *place = name;
-  gm__page_own(set, owner, &extra->hold, set->max_pages + name - 1);
-  if (++holds->used > holds->buckets) holds_split(set);
+  return name;
+}
+
+/* So many extra nodes are in use now. */
+static inline void holds_use(gm_pages *set, uint32_t count) {
+  gm__page_holds *holds = &set->holds;
+  holds->used += count;
+  for (; count && holds->used > holds->buckets; count--) holds_split(set);
 }
 
 /* REQUIRES: somebody holds the page. */
@@ -102,10 +110,13 @@ static inline void holds_add(gm_pages *set, gm__page_owner *owner, gm_page page)
   uint32_t *place = holds_find(set, owner->number, page);
   if (*place)
     holds_extra(set, *place)->hold.times++;
-  else if (own->owner)
-    holds_new(set, owner, page, place);
-  else
+  else if (!own->owner)
     gm__page_own(set, owner, own, page);
+  else {
+    const uint32_t name = holds_new(set, page, place);
+    gm__page_own(set, owner, &holds_extra(set, name)->hold, set->max_pages + name - 1);
+    holds_use(set, 1);
+  }
 }
 
 void gm__page_hold_add(gm_pages *set, gm__page_owner *owner, gm_page page) {
@@ -120,19 +131,79 @@ void gm__page_hold_add(gm_pages *set, gm__page_owner *owner, gm_page page) {
   gm__page_own(set, owner, own, page);
 }
 
+/* What a batch of new holds changes, so that it stays in registers. holds_run_end writes it back. */
+typedef struct holds_run {
+  uint32_t *link; /* where the owner's list ends: the next node's number goes there */
+  uint32_t last;  /* the last node of the list */
+  uint32_t unused, made, added;
+} holds_run;
+
+static inline holds_run holds_run_begin(gm_pages *set, gm__page_owner *owner) {
+  return (holds_run){owner->last != GM__NO_NODE ? &gm__page_node(set, owner->last)->next : &owner->first, owner->last,
+                     set->holds.unused, set->holds.made, 0};
+}
+
+static void holds_run_end(gm_pages *set, gm__page_owner *owner, holds_run run) {
+  owner->last = run.last;
+  owner->pages += run.added;
+  set->holds.unused = run.unused;
+  set->holds.made = run.made;
+  holds_use(set, run.added);
+}
+
+/* The unusual page of a batch: its bucket is not empty, or the owner has its own node. */
+static __attribute__((noinline)) holds_run holds_run_add(gm_pages *set, gm__page_owner *owner, gm_page page,
+                                                         holds_run run) {
+  holds_run_end(set, owner, run);
+  holds_add(set, owner, page);
+  return holds_run_begin(set, owner);
+}
+
+/* As holds_add. */
+static inline __attribute__((always_inline)) holds_run holds_append(gm_pages *set, gm__page_owner *owner,
+                                                                    uint32_t number, gm_page page, holds_run run) {
+  gm__page_hold *own = &set->pages[page].hold;
+  uint32_t *place = holds_find(set, number, page);
+  if (__builtin_expect(own->owner == number || *place, 0)) return holds_run_add(set, owner, page, run);
+  own->count++;
+  const uint32_t name = run.unused ? run.unused : ++run.made;
+  gm__page_extra *extra = holds_extra(set, name);
+  run.unused = run.unused ? extra->chain : 0;
+  *place = name;
+  extra->hold.owner = number;
+  extra->hold.next = GM__NO_NODE;
+  extra->hold.previous = run.last;
+  extra->hold.times = 1;
+  extra->page = page;
+  extra->chain = 0;
+  *run.link = run.last = set->max_pages + name - 1;
+  run.link = &extra->hold.next;
+  run.added++;
+  return run;
+}
+
 uint32_t gm__page_holds_share(gm_pages *set, gm__page_owner *owner, const gm_page *which, uint32_t count) {
+  const uint32_t number = owner->number;
   uint32_t done = 0;
-  for (; done < count && gm__page_can_share(set, which[done]); done++) {
-    if (done + GM__PAGES_AHEAD < count) gm__page_prefetch(set, which[done + GM__PAGES_AHEAD]);
-    holds_add(set, owner, which[done]);
+  holds_run run = holds_run_begin(set, owner);
+  const uint32_t near = count > GM__PAGES_AHEAD ? count - GM__PAGES_AHEAD : 0; /* of the end: nothing is ahead */
+  for (; done < near && gm__page_can_share(set, which[done]); done++) {
+    gm__page_prefetch(set, which[done + GM__PAGES_AHEAD]);
+    run = holds_append(set, owner, number, which[done], run);
   }
+  for (; done >= near && done < count && gm__page_can_share(set, which[done]); done++)
+    run = holds_append(set, owner, number, which[done], run);
+  holds_run_end(set, owner, run);
   set->hold_count += done;
   return done;
 }
 
 void gm__page_holds_fork(gm_pages *set, const gm__page_owner *from, gm__page_owner *to) {
+  const uint32_t number = to->number;
+  holds_run run = holds_run_begin(set, to);
   for (uint32_t node = from->first; node != GM__NO_NODE; node = gm__page_node(set, node)->next)
-    holds_add(set, to, gm__page_of_node(set, node));
+    run = holds_append(set, to, number, gm__page_of_node(set, node), run);
+  holds_run_end(set, to, run);
   set->hold_count += from->pages;
 }
 

@@ -10,8 +10,9 @@ void gm__page_holds_end(gm_pages *set);
 
 enum { GM__PAGES_AHEAD = 8 }; /* records that are asked for before they are needed */
 
+/* Of any number: to ask for memory that is not there does nothing. */
 static inline void gm__page_prefetch(const gm_pages *set, gm_page page) {
-  if (page < set->max_pages) __builtin_prefetch(&set->pages[page], 1);
+  __builtin_prefetch((const void *)((uintptr_t)set->pages + (uintptr_t)page * sizeof *set->pages), 1); /* NOLINT */
 }
 
 static inline gm__page_extra *gm__page_extra_at(gm_pages *set, uint32_t node) {

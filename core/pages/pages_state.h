@@ -47,7 +47,7 @@ typedef struct gm__page_holds {
   gm__page_pieces extras, heads; /* gm__page_extra; uint32_t: the first extra node of a bucket, plus one */
   uint32_t unused;               /* the first extra node without a use, plus one */
   uint32_t used, made;           /* extra nodes */
-  uint32_t buckets, level;       /* buckets from 0; `level` is the largest power of two that is no larger */
+  uint32_t buckets, mask;        /* buckets from 0; `mask` + 1 is the least power of two that is larger */
 } gm__page_holds;
 
 typedef struct gm__page_owner {

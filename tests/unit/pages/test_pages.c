@@ -128,6 +128,38 @@ static void test_a_fork_holds_the_same_pages_in_the_same_order(void **state) {
   page_scene_close(&s);
 }
 
+/* More holds than the table of extra holds begins with: each is found again after its buckets were split. */
+static void test_holds_are_found_in_a_table_that_grew(void **state) {
+  enum { PAGES = 2500, OWNERS = 3 };
+  (void)state;
+  page_scene s;
+  gm_page pages[PAGES];
+  uint32_t owners[OWNERS];
+  page_scene_open(&s, PAGES, 0, 0, NULL);
+  const uint32_t first = page_owner(&s, "first");
+  assert_int_equal(gm_pages_take(s.pages, first, PAGES, 0, pages, NULL), GM_OK);
+  for (uint32_t i = 0; i < OWNERS; i++) {
+    owners[i] = page_owner(&s, "more");
+    if (i)
+      assert_int_equal(gm_pages_fork(s.pages, first, owners[i], NULL), GM_OK);
+    else
+      assert_int_equal(gm_pages_share(s.pages, owners[i], pages, PAGES, NULL), GM_OK);
+  }
+  assert_int_equal(page_stats(&s).holds, PAGES * (OWNERS + 1));
+  for (uint32_t i = 0; i < PAGES; i++) {
+    assert_int_equal(release_one(&s, owners[i % OWNERS], pages[i]), GM_OK);
+    assert_refused(&s, release_one(&s, owners[i % OWNERS], pages[i]), GM_ERR_INVALID_ARGUMENT,
+                   "\"more\" does not hold");
+    for (uint32_t k = 0; k < OWNERS; k++) {
+      if (k != i % OWNERS) assert_int_equal(release_one(&s, owners[k], pages[i]), GM_OK);
+    }
+  }
+  assert_int_equal(page_stats(&s).holds, PAGES);
+  for (uint32_t i = 0; i < OWNERS; i++) assert_int_equal(gm_page_owner_close(s.pages, owners[i], NULL), GM_OK);
+  assert_int_equal(gm_page_owner_close(s.pages, first, NULL), GM_OK);
+  page_scene_close(&s);
+}
+
 /* ---- keys ---- */
 
 /* ---- steps ---- */
@@ -395,6 +427,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_all_pages_come_once),
       cmocka_unit_test(test_the_reserve_is_for_urgent_takes),
+      cmocka_unit_test(test_holds_are_found_in_a_table_that_grew),
       cmocka_unit_test(test_a_find_may_have_the_reserve),
       cmocka_unit_test(test_a_page_lives_until_its_last_hold),
       cmocka_unit_test(test_a_fork_holds_the_same_pages_in_the_same_order),
