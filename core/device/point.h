@@ -5,7 +5,7 @@
 #include "core/device/stream.h"
 
 /* GM_OK; INVALID_ARGUMENT for NULL, and for a point of another device. */
-gm_status gm__point_check(const gm_device *device, const gm_point *point, const char *op, gm_error *err);
+GM__INNER gm_status gm__point_check(const gm_device *device, const gm_point *point, const char *op, gm_error *err);
 
 /* The stream of a point that may not have passed yet; NULL: the point has passed. Borrowed, as from
  * gm__device_find_stream. */
@@ -13,6 +13,6 @@ gm_stream *gm__point_stream(gm_device *device, const gm_point *point);
 
 /* A second point at the same place, released by itself; zero where it has passed. NULL counts as passed. NOT_SUPPORTED:
  * the backend cannot. */
-gm_status gm__point_keep(gm_device *device, const gm_point *point, gm_point *out, gm_error *err);
+GM__INNER gm_status gm__point_keep(gm_device *device, const gm_point *point, gm_point *out, gm_error *err);
 
 #endif

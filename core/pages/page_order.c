@@ -112,11 +112,15 @@ uint64_t gm__page_step_begin(gm_pages *set) {
   return order->next_step++;
 }
 
+bool gm__page_step_is_open(const gm_pages *set, uint64_t step) {
+  const gm__page_order *order = &set->order;
+  return step >= order->passed_below && step < order->next_step && !order->ended[step % GM_PAGE_STEPS_MOST];
+}
+
 bool gm__page_step_end(gm_pages *set, uint64_t step) {
   gm__page_order *order = &set->order;
-  bool *ended = &order->ended[step % GM_PAGE_STEPS_MOST];
-  if (step < order->passed_below || step >= order->next_step || *ended) return false;
-  *ended = true;
+  if (!gm__page_step_is_open(set, step)) return false;
+  order->ended[step % GM_PAGE_STEPS_MOST] = true;
   order->open_steps--;
   while (order->passed_below < order->next_step && order->ended[order->passed_below % GM_PAGE_STEPS_MOST]) {
     uint32_t *waiting = &order->waiting[order->passed_below++ % GM_PAGE_STEPS_MOST];

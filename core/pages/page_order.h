@@ -20,6 +20,7 @@ gm_page gm__page_next(gm_pages *set);
 
 /* 0: the oldest open step is too old. */
 uint64_t gm__page_step_begin(gm_pages *set);
+bool gm__page_step_is_open(const gm_pages *set, uint64_t step);
 /* False: it is not open. */
 bool gm__page_step_end(gm_pages *set, uint64_t step);
 

@@ -1,5 +1,6 @@
 #include "core/pages/page_owners.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "core/base/error.h"
@@ -28,6 +29,12 @@ static gm__page_owner *owner_again(gm_pages *set) {
   return owner;
 }
 
+uint32_t gm__page_owner_turn(void) {
+  enum { TURNS_APART = 613 }; /* owners that come and go take a while to reach another set's numbers */
+  static _Atomic uint32_t sets;
+  return atomic_fetch_add(&sets, 1) % (OWNER_TURNS - 1) * TURNS_APART % (OWNER_TURNS - 1) + 1;
+}
+
 gm__page_owner *gm__page_owner_new(gm_pages *set, const char *tag, const char *op, gm_error *err) {
   gm__page_owners *owners = &set->owners;
   gm__page_owner *owner;
@@ -41,7 +48,7 @@ gm__page_owner *gm__page_owner_new(gm_pages *set, const char *tag, const char *o
     return NULL;
   } else {
     owner = owner_at(set, owners->made);
-    owner->number = owners->made++ | 1u << GM__PAGE_OWNER_BITS;
+    owner->number = owners->made++ | owners->turn << GM__PAGE_OWNER_BITS;
   }
   owners->open++;
   owner->open = true;

@@ -6,6 +6,9 @@
 
 enum { GM__PAGE_OWNER_BITS = 20 }; /* of a number: the index. Those above count how often it was opened */
 
+/* The turn of a new set: so many sets made one after the other have owners of different numbers. */
+uint32_t gm__page_owner_turn(void);
+
 gm__page_owner *gm__page_owner_new(gm_pages *set, const char *tag, const char *op, gm_error *err);
 
 /* REQUIRES: it holds nothing. */

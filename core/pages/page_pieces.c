@@ -1,8 +1,11 @@
 #include "core/pages/page_pieces.h"
 
 #include "core/base/alloc.h"
+#include "core/base/cancel.h"
 
+/* The usual calls of a set reach a callback of the program here alone: its allocator. */
 static bool pieces_add(const gm_services *services, gm__page_pieces *table) {
+  GM__UNCANCELLED();
   if (table->count == table->room) {
     const uint32_t room = table->room ? 2 * table->room : 8;
     if (!gm__grow(services, &table->pieces, table->room * sizeof(void *), room * sizeof(void *))) return false;

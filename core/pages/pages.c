@@ -56,6 +56,7 @@ gm_status gm_pages_take(gm_pages *pages, uint32_t owner, uint32_t count, uint32_
     return gm__bad_argument(err, op, out ? "`flags` has an unknown flag" : "`out` is NULL");
   gm_status status = gm__pages_enter(pages, op, err);
   if (status) return status;
+  if (pages->order.awaited && count > pages->order.available) gm__pages_settle(pages);
   gm__page_owner *found = gm__page_owner_find(pages, owner);
   status = found ? pages_take(pages, found, count, flags, out, err) : gm__page_owner_fault(pages, owner, op, err);
   return gm__pages_leave(pages, status);

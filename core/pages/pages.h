@@ -29,6 +29,14 @@ static inline gm_status gm__pages_leave(gm_pages *set, gm_status status) {
   return status;
 }
 
+/* Ends the steps whose points have passed, the oldest first. It releases the lock while it asks a device, so owners may
+ * be closed meanwhile. */
+void gm__pages_settle(gm_pages *set);
+
+/* Ends a step at a point, which the set has from then on. False: the step is not open, and the point is the caller's.
+ */
+bool gm__page_step_end_at(gm_pages *set, uint64_t step, gm_device *device, gm_point point);
+
 /* Gives the owner a hold of each page, all or none. */
 gm_status gm__pages_share(gm_pages *set, gm__page_owner *owner, const gm_page *which, uint32_t count, const char *op,
                           gm_error *err);

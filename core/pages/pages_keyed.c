@@ -1,10 +1,6 @@
-/* Calls of a page set about keys and steps. */
-#include <inttypes.h>
-
+/* Calls of a page set about keys. */
 #include "core/pages/page_keys.h"
 #include "core/pages/pages.h"
-
-/* ---- keys ---- */
 
 static gm_page pages_set_key(gm_pages *set, gm_page page, gm_page_key key, uint32_t priority) {
   gm__page *record = &set->pages[page];
@@ -85,26 +81,4 @@ gm_status gm_pages_drop_keys(gm_pages *pages, gm_error *err) {
   gm__page_keys_drop(pages);
   pages->order.dropped = gm__page_idle(pages);
   return gm__pages_leave(pages, GM_OK);
-}
-
-/* ---- steps ---- */
-
-gm_status gm_pages_step_begin(gm_pages *pages, uint64_t *out, gm_error *err) {
-  static const char op[] = "gm_pages_step_begin";
-  if (!out) return gm__bad_argument(err, op, "`out` is NULL");
-  const gm_status status = gm__pages_enter(pages, op, err);
-  if (status) return status;
-  *out = gm__page_step_begin(pages);
-  const uint64_t oldest = pages->order.passed_below;
-  if (*out) return gm__pages_leave(pages, GM_OK);
-  return gm__pages_leave(pages, gm__fail(err, GM_ERR_OVER_LIMIT, op, "step %" PRIu64 ", %d steps ago, is still open",
-                                         oldest, GM_PAGE_STEPS_MOST));
-}
-
-gm_status gm_pages_step_end(gm_pages *pages, uint64_t step, gm_error *err) {
-  static const char op[] = "gm_pages_step_end";
-  const gm_status status = gm__pages_enter(pages, op, err);
-  if (status) return status;
-  if (gm__page_step_end(pages, step)) return gm__pages_leave(pages, GM_OK);
-  return gm__pages_leave(pages, gm__bad_argument(err, op, "step %" PRIu64 " is not open", step));
 }

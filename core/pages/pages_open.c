@@ -44,8 +44,10 @@ static gm_status pages_begin(gm_pages *set, gm_context *ctx, const gm_pages_para
   set->max_pages = asked->max_pages;
   set->reserve = asked->reserve;
   set->keep_first = asked->flags & GM_PAGES_KEEP_FIRST;
-  set->owners = (gm__page_owners){
-      .table.entry_bytes = sizeof(gm__page_owner), .closed_first = GM__NO_NODE, .closed_last = GM__NO_NODE};
+  set->owners = (gm__page_owners){.table.entry_bytes = sizeof(gm__page_owner),
+                                  .closed_first = GM__NO_NODE,
+                                  .closed_last = GM__NO_NODE,
+                                  .turn = gm__page_owner_turn()};
   gm__mutex_init(&set->lock, GM__RANK_LEAF);
   atomic_fetch_add(&ctx->children, 1);
   set->pages = gm__alloc_array(gm__pages_services(set), set->max_pages, sizeof *set->pages);
@@ -74,6 +76,7 @@ gm_status gm_pages_create(gm_context *ctx, const gm_pages_params *params, gm_pag
 static gm_status pages_busy(gm_pages *set, gm_error *err) {
   static const char op[] = "gm_pages_destroy";
   gm__mutex_lock(&set->lock);
+  gm__pages_settle(set);
   const gm__page_owner *owner = gm__page_owner_any(set);
   gm_status status = GM_OK;
   if (owner)
@@ -146,6 +149,7 @@ gm_status gm_pages_get_stats(gm_pages *pages, gm_pages_stats *out, gm_error *err
   gm_status status = gm__sized_check(out, sizeof *out, op, "out", err);
   if (!status) status = gm__pages_enter(pages, op, err);
   if (status) return status;
+  gm__pages_settle(pages);
   gm_pages_stats now = {.struct_size = sizeof now,
                         .pages = pages->max_pages,
                         .held = pages->held,

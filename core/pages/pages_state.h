@@ -63,6 +63,7 @@ typedef struct gm__page_owners {
   gm__page_pieces table;
   uint32_t made, open;
   uint32_t closed_first, closed_last; /* indexes; the one that is closed for the longest time first */
+  uint32_t turn;                      /* with which each index begins: it differs from set to set */
 } gm__page_owners;
 
 typedef struct gm__page_list {
@@ -70,6 +71,11 @@ typedef struct gm__page_list {
 } gm__page_list;
 
 enum { GM__PAGE_LISTS = 1 + GM_PAGE_PRIORITIES }; /* 0: pages without a key that wait for steps */
+
+typedef struct gm__page_end { /* where a step ends */
+  gm_device *device;          /* NULL: the program tells, or it has ended */
+  gm_point point;
+} gm__page_end;
 
 typedef struct gm__page_order {
   uint32_t *stack; /* pages without a key that wait for nothing */
@@ -83,6 +89,9 @@ typedef struct gm__page_order {
   uint32_t available; /* pages that can be taken now */
   uint32_t dropped;   /* idle pages whose keys are dropped: the first ones of each list */
   uint32_t open_steps;
+  gm__page_end ends[GM_PAGE_STEPS_MOST]; /* of step s: at s % GM_PAGE_STEPS_MOST */
+  uint32_t awaited;                      /* open steps that end at a point */
+  bool looking;                          /* a thread asks the device, without the lock */
 } gm__page_order;
 
 typedef struct gm__page_name { /* of a page that is in the map of keys */

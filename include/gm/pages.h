@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "gm/context.h"
+#include "gm/stream.h"
 
 GM_BEGIN_DECLS
 
@@ -59,7 +59,7 @@ typedef struct gm_pages_stats {
   uint32_t free;    /* all others, now */
   uint32_t waiting; /* of idle and free: pages that a step still reads, now */
   uint32_t owners;  /* open owners, now */
-  uint32_t steps;   /* open steps, now */
+  uint32_t steps;   /* open steps, now: also those whose point has not passed */
   uint64_t holds;   /* now: a page that three owners hold counts three times */
   uint64_t taken;   /* pages that gm_pages_take gave */
   uint64_t refused; /* calls of gm_pages_take that answered OVER_LIMIT */
@@ -81,6 +81,7 @@ GM_API gm_status gm_pages_destroy(gm_pages *pages, gm_error *err);
 
 /* Opens an owner, and gives its number in *out, which is never 0. `tag` is copied, and cut to GM_PAGE_TAG_SIZE. It
  * stands in the messages about the owner. The numbers of closed owners come again late, after 4094 others at the least.
+ * Sets begin with different numbers: that of another set's owner is refused, as a rule.
  * Errors: INVALID_ARGUMENT: `tag` or `out` is NULL. OVER_LIMIT: GM_PAGE_OWNERS_MOST are open. OUT_OF_HOST_MEMORY,
  * FORKED. */
 GM_API gm_status gm_page_owner_open(gm_pages *pages, const char *tag, uint32_t *out, gm_error *err);
@@ -144,8 +145,17 @@ GM_API gm_status gm_pages_drop_keys(gm_pages *pages, gm_error *err);
  * meanwhile is taken again only after this step and all steps before it have ended. Errors: OVER_LIMIT: the oldest open
  * step is GM_PAGE_STEPS_MOST steps old. INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_pages_step_begin(gm_pages *pages, uint64_t *out, gm_error *err);
-/* Ends a step, in any order. INVALID_ARGUMENT: it is not open. FORKED. */
+/* Ends a step, in any order. INVALID_ARGUMENT: it is not open, or ends at a point. FORKED. */
 GM_API gm_status gm_pages_step_end(gm_pages *pages, uint64_t step, gm_error *err);
+/* Ends a step when a point of `device` has passed: gm_stream_record after the step's work makes one. The call does not
+ * wait. Later calls look whether the point has passed: a take that needs pages, a step that begins late, the figures
+ * and gm_pages_destroy. Until then the step is open. The point stays the caller's, and may be released at once. A NULL
+ * point, or a zero one, has passed. The device stays open until the set's steps have ended; after its loss they have.
+ * INVALID_ARGUMENT: the step is not open, or ends at a point already. It is the answer, too, where the device is of
+ * another context, or the point of another device. NOT_SUPPORTED: the backend cannot keep a point, and the step is
+ * open. OUT_OF_HOST_MEMORY, FORKED, and what the driver said. */
+GM_API gm_status gm_pages_step_end_at(gm_pages *pages, uint64_t step, gm_device *device, const gm_point *point,
+                                      gm_error *err);
 
 /* Fills `out` with the figures of a set. The caller sets out->struct_size. INVALID_ARGUMENT, FORKED. */
 GM_API gm_status gm_pages_get_stats(gm_pages *pages, gm_pages_stats *out, gm_error *err);

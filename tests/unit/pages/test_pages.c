@@ -12,9 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/null/null_backend.h"
+#include "core/device/stream.h"
 #include "gm/pages.h"
 #include "support/fail_each.h"
 #include "support/page_scene.h"
+#include "support/pool_bench.h"
 
 /* ---- holds ---- */
 
@@ -210,6 +213,68 @@ static void test_a_step_that_never_ends_stops_further_ones(void **state) {
   assert_int_equal(step, GM_PAGE_STEPS_MOST + 1);
   assert_int_equal(gm_pages_step_end(s.pages, step, NULL), GM_OK);
   page_scene_close(&s);
+}
+
+/* The null backend has work that ends when a test lets time pass. */
+static void test_a_step_ends_when_its_point_has_passed(void **state) {
+  (void)state;
+  page_scene s = {.err = {.message = ""}};
+  pool_bench bench;
+  gm_stream *stream;
+  gm_point point;
+  gm_backend_point work;
+  const gm_memory nowhere = {.handle = 1, .bytes = 64};
+  uint64_t step = 0, later = 0;
+  const gm_pages_params params = {.struct_size = sizeof params, .max_pages = 1};
+  pool_bench_open(&bench, "null", "null:capacity=64M,latency=1000000000", NULL);
+  pool_bench_ok(gm_pages_create(bench.ctx, &params, &s.pages, err));
+  pool_bench_ok(gm_stream_create(bench.device, &stream, err));
+  const uint32_t owner = page_owner(&s, "seq");
+  gm_page page = take_one(&s, owner);
+  pool_bench_ok(gm_pages_step_begin(s.pages, &step, err));
+  pool_bench_ok(gm_pages_step_begin(s.pages, &later, err));
+  assert_int_equal(release_one(&s, owner, page), GM_OK);
+  pool_bench_ok(
+      gm__null_backend.fill(bench.device->handle, stream->handle, &nowhere, 0, 64, "", 1, &work, err)); /* a second */
+  pool_bench_ok(gm_stream_record(stream, &point, err));
+  pool_bench_ok(gm_pages_step_end_at(s.pages, step, bench.device, &point, err));
+  pool_bench_ok(gm_pages_step_end_at(s.pages, later, bench.device, &point, err));
+  gm_point_release(bench.device, &point); /* the set has points of its own */
+  assert_refused(&s, gm_pages_step_end(s.pages, step, &s.err), GM_ERR_INVALID_ARGUMENT, "step 1 is not open");
+  assert_refused(&s, gm_pages_step_end_at(s.pages, step, bench.device, NULL, &s.err), GM_ERR_INVALID_ARGUMENT,
+                 "step 1 is not open");
+  assert_int_equal(gm_pages_take(s.pages, owner, 1, 0, &page, NULL), GM_ERR_OVER_LIMIT);
+  assert_int_equal(page_stats(&s).steps, 2);
+  assert_int_equal(gm_page_owner_close(s.pages, owner, NULL), GM_OK);
+  assert_refused(&s, gm_pages_destroy(s.pages, &s.err), GM_ERR_BUSY, "2 steps are open, the oldest is 1");
+  gm__null_advance(bench.device->handle, UINT64_C(2000000000));
+  const uint32_t next = page_owner(&s, "next");
+  assert_int_equal(gm_pages_take(s.pages, next, 1, 0, &page, NULL), GM_OK);
+  assert_int_equal(page_stats(&s).steps, 0);
+  assert_int_equal(gm_page_owner_close(s.pages, next, NULL), GM_OK);
+  pool_bench_ok(gm_pages_step_begin(s.pages, &step, err));
+  assert_refused(&s, gm_pages_step_end_at(s.pages, step, NULL, NULL, &s.err), GM_ERR_INVALID_ARGUMENT, "`device`");
+  const gm_point strange = {.stream = UINT64_MAX, .handle = 1};
+  assert_refused(&s, gm_pages_step_end_at(s.pages, step, bench.device, &strange, &s.err), GM_ERR_INVALID_ARGUMENT,
+                 "another device");
+  pool_bench_ok(gm_pages_step_end_at(s.pages, step, bench.device, NULL, err));
+  pool_bench_ok(gm_pages_destroy(s.pages, err));
+  pool_bench_ok(gm_stream_close(stream, err));
+  pool_bench_close(&bench);
+}
+
+static void test_owners_of_another_set_are_refused(void **state) {
+  (void)state;
+  page_scene a, b;
+  page_scene_open(&a, 4, 0, 0, NULL);
+  page_scene_open(&b, 4, 0, 0, NULL);
+  const uint32_t of_a = page_owner(&a, "of a"), of_b = page_owner(&b, "of b");
+  assert_refused(&b, gm_pages_take(b.pages, of_a, 1, 0, &(gm_page){0}, &b.err), GM_ERR_INVALID_ARGUMENT, "never was");
+  assert_int_equal(gm_page_owner_close(a.pages, of_b, NULL), GM_ERR_INVALID_ARGUMENT);
+  assert_int_equal(gm_page_owner_close(a.pages, of_a, NULL), GM_OK);
+  assert_int_equal(gm_page_owner_close(b.pages, of_b, NULL), GM_OK);
+  page_scene_close(&a);
+  page_scene_close(&b);
 }
 
 /* ---- misuse ---- */
@@ -433,6 +498,8 @@ int main(void) {
       cmocka_unit_test(test_a_fork_holds_the_same_pages_in_the_same_order),
       cmocka_unit_test(test_a_page_that_a_step_reads_is_not_taken),
       cmocka_unit_test(test_a_step_that_never_ends_stops_further_ones),
+      cmocka_unit_test(test_a_step_ends_when_its_point_has_passed),
+      cmocka_unit_test(test_owners_of_another_set_are_refused),
       cmocka_unit_test(test_each_misuse_names_the_owner),
       cmocka_unit_test(test_a_page_has_so_many_holds),
       cmocka_unit_test(test_numbers_of_owners_come_again_late),
