@@ -15,6 +15,9 @@ typedef struct gm__opencl_kernels {
   gm__mutex lock; /* of the arguments */
 } gm__opencl_kernels;
 
+/* opencl_host.c. */
+typedef struct gm__opencl_host_range gm__opencl_host_range;
+
 typedef struct gm__opencl_device {
   gm__opencl_driver *driver;
   bool alone; /* the driver serves this device alone, with the engine's loader, and closes with it */
@@ -32,8 +35,9 @@ typedef struct gm__opencl_device {
   _Atomic(cl_command_queue) own_queue; /* NULL until first needed */
   _Atomic int32_t lost;                /* the code that reported the loss; 0: not lost */
   gm__opencl_kernels kernels;
-  gm__mutex lock; /* guards `mapped` */
+  gm__mutex lock; /* guards the members below */
   gm__map mapped; /* from a host address to the sub-buffer that is mapped there (opencl_map.c) */
+  gm__opencl_host_range *host_ranges;
 } gm__opencl_device;
 
 /* Is `part` the device `whole`, or a sub-device of it? Some drivers (PoCL) list the whole device in contexts that were

@@ -2,6 +2,7 @@
 
 #include "backends/opencl/opencl_device.h"
 #include "backends/opencl/opencl_entries.h"
+#include "backends/opencl/opencl_host.h"
 #include "backends/opencl/opencl_info.h"
 #include "backends/opencl/opencl_kernels.h"
 #include "backends/opencl/opencl_point.h"
@@ -76,6 +77,7 @@ static gm__opencl_device *opencl_device_make(gm__opencl_driver *driver, cl_devic
 
 static void opencl_device_discard(gm__opencl_device *device, gm_close_mode mode) {
   gm__opencl_kernels_close(device, mode);
+  gm__opencl_host_forget(device);
   if (mode == GM_CLOSE_NORMAL) gm__mutex_destroy(&device->lock);
   gm__map_clear(&device->mapped);
   if (device->alone) gm__opencl_driver_close(device->driver);

@@ -1,5 +1,5 @@
-/* Pitfalls of memory at an address (shared virtual memory, Intel's unified shared memory), each played by the simulated
- * driver and met through gm's public interface. */
+/* Pitfalls of memory at an address (shared virtual memory, Intel's unified shared memory, buffers mapped for life),
+ * each played by the simulated driver and met through gm's public interface. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include "gm/device.h"
 #include "gm/managed.h"
 #include "gm/native_opencl.h"
+#include "gm/transfer.h"
 #include "simulated/shim/pitfall.h"
 
 static const pitfall_driver buffers = {"opencl", "SIMCL", "opencl=" SIM_LIBRARY, NULL};
@@ -281,6 +282,53 @@ static void test_each_call_fails(void **state) {
   }
 }
 
+/* ---- the driver's memory for rings ---- */
+
+/* Pageable memory goes to a card and comes back. *out: what the transfer up says. */
+static void carry(const char *script, gm_transfer_stats *out) {
+  static unsigned char host[3 * MIB];
+  pool_bench bench;
+  gm_transfer *transfer;
+  pitfall_open(&bench, &buffers, script);
+  gm_block block = pitfall_block(&bench, sizeof host, 0, GM_DEVICE_LOCAL);
+  *out = (gm_transfer_stats){.struct_size = sizeof *out};
+  for (size_t i = 0; i < sizeof host; i++) host[i] = (unsigned char)(i % 251);
+  for (int down = 0; down < 2; down++) {
+    const gm_end there = {.pool = bench.pool, .block = &block}, here = {.host = host};
+    const gm_copy copy = {
+        .struct_size = sizeof copy, .to = down ? here : there, .from = down ? there : here, .bytes = sizeof host};
+    pool_bench_ok(gm_transfer_start(bench.device, &copy, 1, NULL, &transfer, err));
+    pool_bench_ok(gm_transfer_wait(transfer, UINT64_MAX, down ? NULL : out, err));
+    pool_bench_ok(gm_transfer_release(transfer, err));
+    if (!down) memset(host, 0, sizeof host);
+  }
+  for (size_t i = 0; i < sizeof host; i++) assert_int_equal(host[i], i % 251);
+  pitfall_free(&bench, &block);
+  pitfall_close(&bench);
+}
+
+static void test_rings_are_the_drivers_memory(void **state) {
+  (void)state;
+  gm_transfer_stats stats;
+  carry("type=gpu,total=1G", &stats);
+  assert_string_equal(stats.why, "");
+  assert_int_equal(stats.staged_bytes, 3 * MIB);
+}
+
+/* Smaller first, then pageable. The transfer says why, and the bytes arrive. */
+static void test_rings_that_the_driver_refuses(void **state) {
+  (void)state;
+  gm_transfer_stats stats;
+  carry("type=gpu,total=1G,maxalloc=4M", &stats); /* a slot of 4 MiB is a page too large for it */
+  assert_non_null(strstr(stats.why, "CL_DEVICE_MAX_MEM_ALLOC_SIZE"));
+  assert_int_equal(stats.staged_bytes, 0);
+  carry("type=gpu,total=1G,fail=clEnqueueMapBuffer:*:-12", &stats);
+  assert_non_null(strstr(stats.why, "clEnqueueMapBuffer"));
+  assert_int_equal(stats.staged_bytes, 0);
+  carry("type=gpu,total=1G,fail=clEnqueueUnmapMemObject:1:-5", &stats); /* gm asks again */
+  assert_string_equal(stats.why, "");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_kinds_are_what_the_device_says),
@@ -296,6 +344,8 @@ int main(void) {
       cmocka_unit_test(test_largest_allocation_and_the_sum_of_all),
       cmocka_unit_test(test_lazy_memory_is_touched_when_that_is_asked),
       cmocka_unit_test(test_each_call_fails),
+      cmocka_unit_test(test_rings_are_the_drivers_memory),
+      cmocka_unit_test(test_rings_that_the_driver_refuses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

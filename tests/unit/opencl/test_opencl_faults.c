@@ -73,6 +73,17 @@ static void scene_copies(const scene *s) {
   ops->rect_copy(s->device, s->stream, &s->second, &s->memory, &rect, NULL, NULL);
 }
 
+/* The driver's own host memory, as rings take it. */
+static void scene_host_memory(const scene *s) {
+  void *host = NULL;
+  if (ops->host_alloc(s->device, 4000, &host, NULL) != GM_OK) return;
+  memset(host, 1, 4000);
+  ops->copy_to_device(s->device, s->stream, &s->memory, 1, host, 4000, NULL, NULL);
+  if (ops->host_unregister(s->device, host, GM_CLOSE_NORMAL, NULL) != GM_OK) {
+    assert_int_equal(ops->host_unregister(s->device, host, GM_CLOSE_NORMAL, NULL), GM_OK);
+  }
+}
+
 static void scene_use(const scene *s) {
   void *pointer = NULL;
   uint64_t view = 0;
@@ -176,6 +187,7 @@ static gm_status scene_memories(scene *s) {
   status = ops->memory_alloc(s->device, &params, &s->second, NULL);
   if (status == GM_OK) {
     scene_use(s);
+    scene_host_memory(s);
     scene_adopt(s);
     scene_addresses(s);
     ops->memory_free(s->device, &s->second, GM_CLOSE_NORMAL, NULL);
