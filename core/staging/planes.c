@@ -8,6 +8,7 @@
 #include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/base/little.h"
+#include "core/base/saturate.h"
 #include "core/base/zstd.h"
 #include "core/staging/convert.h"
 #include "core/staging/literals.h"
@@ -36,7 +37,7 @@ static uint64_t planes_checksum(const unsigned char *head, uint64_t place) {
 
 /* --- what both ways need: the upper plane of a chunk, and one context of zstd, made when it is first needed --- */
 
-typedef struct planes_work {
+typedef struct gm__planes_work {
   const gm__zstd *zstd;
   gm__zstd_encoder *encoder;
   gm__zstd_decoder *decoder;
@@ -60,11 +61,18 @@ static gm_status planes_begin(const char *op, uint64_t plain, planes_work **out,
   return GM_OK;
 }
 
-static void planes_end(planes_work *work) {
+static void planes_end(planes_work *work, unsigned char *window) {
+  gm__release(NULL, window, GM__PLANES_CHUNK);
   if (!work) return;
   if (work->encoder) work->zstd->encoder_free(work->encoder);
   if (work->decoder) work->zstd->decoder_free(work->decoder);
   gm__release(NULL, work, work->bytes);
+}
+
+/* Memory for a chunk of which a part begins or ends within it. */
+static gm_status planes_need_window(unsigned char **window, const char *op, gm_error *err) {
+  if (!*window) *window = gm__alloc_plain(NULL, GM__PLANES_CHUNK);
+  return *window ? GM_OK : planes_no_memory(op, err);
 }
 
 /* --- encoding --- */
@@ -126,49 +134,78 @@ static uint64_t planes_encode_chunk(planes_work *work, const unsigned char *from
   return PLANES_CHUNK_HEAD + stored;
 }
 
-static gm_status planes_encode_all(planes_work *work, const unsigned char *from, uint64_t bytes, unsigned char *to,
-                                   uint64_t capacity, uint64_t *out_bytes, gm_error *err) {
-  if (capacity < PLANES_HEAD) return planes_no_room(capacity, err);
-  memcpy(to, planes_magic, sizeof planes_magic);
-  gm__le_put(to + 8, PLANES_VERSION, 4);
-  gm__le_put(to + 12, gm__checksum_kind_here(), 4);
-  gm__le_put(to + 16, bytes, 8);
-  uint64_t put = PLANES_HEAD;
-  for (uint64_t at = 0; at < bytes;) {
-    const uint32_t chunk = planes_chunk_bytes(bytes - at);
-    const uint64_t took = planes_encode_chunk(work, from + at, chunk, at, to + put, capacity - put);
-    if (!took) return planes_no_room(capacity, err);
-    at += chunk;
-    put += took;
-  }
-  *out_bytes = put;
+/* The head, of which the writer knows all before the first chunk. */
+static gm_status planes_write_head(gm__planes_writer *writer, gm_error *err) {
+  if (writer->capacity < PLANES_HEAD) return planes_no_room(writer->capacity, err);
+  memcpy(writer->to, planes_magic, sizeof planes_magic);
+  gm__le_put(writer->to + 8, PLANES_VERSION, 4);
+  gm__le_put(writer->to + 12, gm__checksum_kind_here(), 4);
+  gm__le_put(writer->to + 16, writer->total, 8);
+  writer->put = PLANES_HEAD;
   return GM_OK;
+}
+
+gm_status gm__planes_write_begin(gm__planes_writer *writer, uint64_t total, void *to, uint64_t capacity,
+                                 gm_error *err) {
+  *writer = (gm__planes_writer){.to = to, .capacity = capacity, .total = total};
+  gm_status status = planes_begin(planes_encode_op, total, &writer->work, err);
+  if (status == GM_OK) status = planes_make_encoder(writer->work, err);
+  return status == GM_OK ? planes_write_head(writer, err) : status;
+}
+
+void gm__planes_write_end(gm__planes_writer *writer) {
+  planes_end(writer->work, writer->window);
+  *writer = (gm__planes_writer){.work = NULL};
+}
+
+static gm_status planes_write_chunk(gm__planes_writer *writer, const unsigned char *from, uint32_t bytes,
+                                    gm_error *err) {
+  const uint64_t took = planes_encode_chunk(writer->work, from, bytes, writer->place, writer->to + writer->put,
+                                            writer->capacity - writer->put);
+  if (!took) return planes_no_room(writer->capacity, err);
+  writer->place += bytes;
+  writer->put += took;
+  writer->held = 0;
+  return GM_OK;
+}
+
+gm_status gm__planes_write(gm__planes_writer *writer, const void *from, uint64_t bytes, gm_error *err) {
+  const unsigned char *at = from;
+  gm_status status = GM_OK;
+  for (uint64_t part; bytes && status == GM_OK; bytes -= part, at += part) {
+    const uint32_t chunk = planes_chunk_bytes(writer->total - writer->place);
+    part = gm__min(chunk - writer->held, bytes);
+    if (part == chunk) {
+      status = planes_write_chunk(writer, at, chunk, err);
+      continue;
+    }
+    status = planes_need_window(&writer->window, planes_encode_op, err);
+    if (status != GM_OK) break;
+    memcpy(writer->window + writer->held, at, (size_t)part);
+    writer->held += part;
+    if (writer->held == chunk) status = planes_write_chunk(writer, writer->window, chunk, err);
+  }
+  return status;
 }
 
 gm_status gm__planes_encode(void *user, const void *from, uint64_t bytes, void *to, uint64_t capacity,
                             uint64_t *out_bytes, gm_error *err) {
   (void)user;
-  planes_work *work;
-  gm_status status = planes_begin(planes_encode_op, bytes, &work, err);
-  if (status == GM_OK) status = planes_make_encoder(work, err);
-  if (status == GM_OK) status = planes_encode_all(work, from, bytes, to, capacity, out_bytes, err);
-  planes_end(work);
+  gm__planes_writer writer;
+  gm_status status = gm__planes_write_begin(&writer, bytes, to, capacity, err);
+  if (status == GM_OK) status = gm__planes_write(&writer, from, bytes, err);
+  if (status == GM_OK) *out_bytes = writer.put;
+  gm__planes_write_end(&writer);
   return status;
 }
 
 /* --- decoding: the piece may be anything --- */
 
-/* The rest of a piece. */
-typedef struct planes_input {
-  const unsigned char *at;
-  uint64_t left, place; /* the place of the next chunk in the plain bytes */
-} planes_input;
-
-static gm_status planes_bad(const planes_input *in, gm_error *err, const char *why) {
+static gm_status planes_bad(const gm__planes_reader *in, gm_error *err, const char *why) {
   return gm__fail(err, GM_ERR_FORMAT, planes_decode_op, "the chunk of byte %" PRIu64 " %s", in->place, why);
 }
 
-static gm_status planes_read_head(planes_input *in, uint64_t capacity, uint64_t *out_total, gm_error *err) {
+static gm_status planes_read_head(gm__planes_reader *in, uint64_t capacity, gm_error *err) {
   const char *const op = planes_decode_op;
   const bool known = in->left >= PLANES_HEAD && memcmp(in->at, planes_magic, sizeof planes_magic) == 0;
   if (!known) return gm__fail(err, GM_ERR_FORMAT, op, "this is no piece of the codec `planes`");
@@ -180,10 +217,10 @@ static gm_status planes_read_head(planes_input *in, uint64_t capacity, uint64_t 
     return gm__fail(err, GM_ERR_FORMAT, op, "the piece has checksums of kind %u, this build of gm makes kind %u",
                     (uint32_t)gm__le_get(in->at + 12, 4), (unsigned)gm__checksum_kind_here());
   }
-  *out_total = gm__le_get(in->at + 16, 8);
-  if (*out_total > capacity) {
+  in->total = gm__le_get(in->at + 16, 8);
+  if (in->total > capacity) {
     return gm__fail(err, GM_ERR_OVER_LIMIT, op, "the piece has %" PRIu64 " plain bytes, there is room for %" PRIu64,
-                    *out_total, capacity);
+                    in->total, capacity);
   }
   in->at += PLANES_HEAD;
   in->left -= PLANES_HEAD;
@@ -199,8 +236,9 @@ static gm_status planes_make_decoder(planes_work *work, gm_error *err) {
 }
 
 /* REQUIRES: the chunk's `stored` bytes are there, and their checksum is right. */
-static gm_status planes_unpack(planes_work *work, const planes_input *in, uint32_t stored, uint32_t bytes,
-                               unsigned char *to, gm_error *err) {
+static gm_status planes_unpack(const gm__planes_reader *in, uint32_t stored, uint32_t bytes, unsigned char *to,
+                               gm_error *err) {
+  planes_work *work = in->work;
   const unsigned char *lower = in->at + PLANES_CHUNK_HEAD;
   const uint32_t half = bytes / 2;
   if (bytes % 2 || stored <= half) return planes_bad(in, err, "has no two planes");
@@ -215,8 +253,7 @@ static gm_status planes_unpack(planes_work *work, const planes_input *in, uint32
 }
 
 /* One chunk of `bytes` plain bytes, which then is read. */
-static gm_status planes_decode_chunk(planes_work *work, planes_input *in, uint32_t bytes, unsigned char *to,
-                                     gm_error *err) {
+static gm_status planes_read_chunk(gm__planes_reader *in, uint32_t bytes, unsigned char *to, gm_error *err) {
   gm_status status = GM_OK;
   if (in->left < PLANES_CHUNK_HEAD) return planes_bad(in, err, "is cut");
   const uint32_t stored = (uint32_t)gm__le_get(in->at, 4), kind = (uint32_t)gm__le_get(in->at + 4, 4);
@@ -225,7 +262,7 @@ static gm_status planes_decode_chunk(planes_work *work, planes_input *in, uint32
     return planes_bad(in, err, "has another checksum than its head says");
   }
   if (kind == PLANES_PACKED) {
-    status = planes_unpack(work, in, stored, bytes, to, err);
+    status = planes_unpack(in, stored, bytes, to, err);
   } else if (kind == PLANES_PLAIN && stored == bytes) {
     memcpy(to, in->at + PLANES_CHUNK_HEAD, bytes);
   } else {
@@ -237,26 +274,52 @@ static gm_status planes_decode_chunk(planes_work *work, planes_input *in, uint32
   return status;
 }
 
-static gm_status planes_decode_all(planes_work *work, planes_input in, uint64_t total, unsigned char *to,
-                                   gm_error *err) {
+gm_status gm__planes_read_begin(gm__planes_reader *reader, const void *from, uint64_t bytes, uint64_t capacity,
+                                gm_error *err) {
+  *reader = (gm__planes_reader){.at = from, .left = bytes};
+  const gm_status status = planes_read_head(reader, capacity, err);
+  return status == GM_OK ? planes_begin(planes_decode_op, reader->total, &reader->work, err) : status;
+}
+
+void gm__planes_read_end(gm__planes_reader *reader) {
+  planes_end(reader->work, reader->window);
+  *reader = (gm__planes_reader){.work = NULL};
+}
+
+/* The next chunk into the window. */
+static gm_status planes_read_window(gm__planes_reader *reader, uint32_t chunk, gm_error *err) {
+  gm_status status = planes_need_window(&reader->window, planes_decode_op, err);
+  if (status == GM_OK) status = planes_read_chunk(reader, chunk, reader->window, err);
+  if (status == GM_OK) reader->kept = reader->window_bytes = chunk;
+  return status;
+}
+
+gm_status gm__planes_read(gm__planes_reader *reader, void *to, uint64_t bytes, gm_error *err) {
+  unsigned char *put = to;
   gm_status status = GM_OK;
-  while (status == GM_OK && in.place < total) {
-    status = planes_decode_chunk(work, &in, planes_chunk_bytes(total - in.place), to + in.place, err);
+  for (uint64_t part; bytes && status == GM_OK; bytes -= part, put += part) {
+    const uint32_t chunk = planes_chunk_bytes(reader->total - reader->place);
+    if (!reader->kept && bytes >= chunk) {
+      part = chunk;
+      status = planes_read_chunk(reader, chunk, put, err);
+      continue;
+    }
+    if (!reader->kept) status = planes_read_window(reader, chunk, err);
+    part = gm__min(reader->kept, bytes); /* 0 after a failure */
+    if (part) memcpy(put, reader->window + (reader->window_bytes - reader->kept), (size_t)part);
+    reader->kept -= part;
   }
-  if (status || !in.left) return status;
-  return gm__fail(err, GM_ERR_FORMAT, planes_decode_op, "%" PRIu64 " bytes follow the last chunk", in.left);
+  if (status != GM_OK || reader->place < reader->total || !reader->left) return status;
+  return gm__fail(err, GM_ERR_FORMAT, planes_decode_op, "%" PRIu64 " bytes follow the last chunk", reader->left);
 }
 
 gm_status gm__planes_decode(void *user, const void *from, uint64_t bytes, void *to, uint64_t capacity,
                             uint64_t *out_bytes, gm_error *err) {
   (void)user;
-  planes_input in = {.at = from, .left = bytes};
-  planes_work *work = NULL;
-  uint64_t total = 0;
-  gm_status status = planes_read_head(&in, capacity, &total, err);
-  if (status == GM_OK) status = planes_begin(planes_decode_op, total, &work, err);
-  if (status == GM_OK) status = planes_decode_all(work, in, total, to, err);
-  if (status == GM_OK) *out_bytes = total;
-  planes_end(work);
+  gm__planes_reader reader;
+  gm_status status = gm__planes_read_begin(&reader, from, bytes, capacity, err);
+  if (status == GM_OK) status = gm__planes_read(&reader, to, reader.total, err);
+  if (status == GM_OK) *out_bytes = reader.total;
+  gm__planes_read_end(&reader);
   return status;
 }

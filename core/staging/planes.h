@@ -30,4 +30,43 @@ gm_status gm__planes_encode(void *user, const void *from, uint64_t bytes, void *
 gm_status gm__planes_decode(void *user, const void *from, uint64_t bytes, void *to, uint64_t capacity,
                             uint64_t *out_bytes, gm_error *err);
 
+struct gm__planes_work;
+
+/* A piece that is decoded from its begin to its end, in parts of any size. It takes host memory for two chunks at most.
+ * One thread. All zero: none. */
+typedef struct gm__planes_reader {
+  struct gm__planes_work *work;
+  const unsigned char *at;     /* of the next chunk */
+  uint64_t left, place, total; /* encoded bytes from there on; plain bytes before it, and of all chunks */
+  uint64_t kept, window_bytes; /* plain bytes at the window's end that are not read yet; those in the window */
+  unsigned char *window;       /* NULL: no part ended within a chunk so far */
+} gm__planes_reader;
+
+/* Looks at the head of a piece, which stays where it is. `total` is how many plain bytes it has, at most `capacity`.
+ * Errors: those of gm_codec_decode. */
+gm_status gm__planes_read_begin(gm__planes_reader *reader, const void *from, uint64_t bytes, uint64_t capacity,
+                                gm_error *err);
+void gm__planes_read_end(gm__planes_reader *reader);
+
+/* Decodes the next `bytes` bytes, of which there are so many. Errors: those of gm_codec_decode. Afterwards the reader
+ * can only end. */
+gm_status gm__planes_read(gm__planes_reader *reader, void *to, uint64_t bytes, gm_error *err);
+
+/* A piece that is encoded in parts of any size, with as much memory. One thread. All zero: none. */
+typedef struct gm__planes_writer {
+  struct gm__planes_work *work;
+  unsigned char *to;
+  uint64_t capacity, put;      /* encoded bytes: the most, and those that are written */
+  uint64_t place, total, held; /* plain bytes: of the chunks that are written, of all, and in the window */
+  unsigned char *window;       /* NULL: no part ended within a chunk so far */
+} gm__planes_writer;
+
+/* A piece of `total` plain bytes goes to `to`. Errors: those of gm_codec_encode. */
+gm_status gm__planes_write_begin(gm__planes_writer *writer, uint64_t total, void *to, uint64_t capacity, gm_error *err);
+void gm__planes_write_end(gm__planes_writer *writer);
+
+/* Encodes the next `bytes` plain bytes, of which there are so many. After all of them the piece has `put` bytes.
+ * Errors: those of gm_codec_encode. Afterwards the writer can only end. */
+gm_status gm__planes_write(gm__planes_writer *writer, const void *from, uint64_t bytes, gm_error *err);
+
 #endif

@@ -11,6 +11,7 @@
 #include "core/block/access.h"
 #include "core/block/span_copy.h"
 #include "core/device/device.h"
+#include "core/staging/planes.h"
 #include "core/staging/ring.h"
 #include "gm/transfer.h"
 
@@ -39,10 +40,12 @@ typedef struct gm__transfer_codec {
   const gm_codec *codec;
   gm_codec_way way;
   bool roomy; /* a piece is larger than a slot: it lies in a room of the transfer, and is cut anywhere */
+  bool flows; /* it is larger, and its codec works in parts: it needs no room */
   uint64_t host_bytes;
   uint64_t *out_host_bytes;
   uint64_t chunk, host_chunk; /* on the device and on the host; of a whole piece all bytes */
-  uint64_t waiting;           /* bytes in the room that came down, and are no piece yet */
+  uint64_t cut;               /* a copy is cut after a multiple of so many bytes of the device's end */
+  uint64_t waiting;           /* bytes that came down, and are no piece yet */
 } gm__transfer_codec;
 
 /* All of them, with the rooms. */
@@ -50,6 +53,8 @@ typedef struct gm__transfer_codecs {
   uint64_t most, count;
   unsigned char *room[2]; /* up and down; NULL: none is needed */
   uint64_t room_bytes[2];
+  gm__planes_reader reader; /* of the piece on its way up: one after the other */
+  gm__planes_writer writer; /* of the one on its way down */
   gm__transfer_codec codec[];
 } gm__transfer_codecs;
 

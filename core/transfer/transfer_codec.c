@@ -51,6 +51,7 @@ static gm_status codec_cut(const gm__transfer_copy *copy, gm__transfer_codec *co
   const bool plain_on_host = (codec->way == GM_CODEC_ENCODE) == (copy->way == GM__TRANSFER_UP);
   codec->chunk = !plain ? bytes : plain_on_host ? encoded : plain;
   codec->host_chunk = !plain ? codec->host_bytes : plain_on_host ? plain : encoded;
+  codec->cut = codec->chunk;
   const uint64_t chunks = bytes / codec->chunk;
   if (bytes % codec->chunk == 0 && codec->host_bytes % codec->host_chunk == 0 &&
       codec->host_bytes / codec->host_chunk == chunks) {
@@ -107,14 +108,23 @@ static gm_status codec_make_room(gm_transfer *t, gm__transfer_way way, uint64_t 
                   "no host memory for a piece of %" PRIu64 " bytes, which its codec does not cut", bytes);
 }
 
+/* Plain bytes lie in the block, and packed ones on the host. */
+static bool codec_flows(const gm__transfer_copy *copy) {
+  const gm__transfer_codec *codec = copy->codec;
+  return codec->codec->decode == gm__planes_decode && (codec->way == GM_CODEC_DECODE) == (copy->way == GM__TRANSFER_UP);
+}
+
 gm_status gm__transfer_make_rooms(gm_transfer *t, uint64_t slot_bytes, const char *op, gm_error *err) {
   uint64_t bytes[GM__TRANSFER_INSIDE] = {0};
   for (uint64_t i = 0; i < t->count && t->codecs; i++) {
     gm__transfer_codec *codec = t->copies[i].codec;
     if (!codec || codec->chunk <= slot_bytes) continue;
-    codec->roomy = true;
     codec->chunk = t->copies[i].what.bytes;
     codec->host_chunk = codec->host_bytes;
+    codec->flows = codec_flows(&t->copies[i]);
+    codec->roomy = !codec->flows;
+    codec->cut = codec->flows && slot_bytes >= GM__PLANES_CHUNK ? GM__PLANES_CHUNK : 1;
+    if (codec->flows) continue;
     bytes[t->copies[i].way] = gm__max(bytes[t->copies[i].way], codec->chunk);
   }
   const gm_status status = codec_make_room(t, GM__TRANSFER_UP, bytes[GM__TRANSFER_UP], op, err);
@@ -125,14 +135,14 @@ void gm__transfer_free_codecs(gm_transfer *t) {
   const gm_services *services = gm__context_services(t->device->ctx);
   gm__transfer_codecs *all = t->codecs;
   if (!all) return;
+  gm__planes_read_end(&all->reader);
+  gm__planes_write_end(&all->writer);
   for (int way = 0; way < 2; way++) gm__release(services, all->room[way], (size_t)all->room_bytes[way]);
   gm__release(services, all, sizeof *all + (size_t)all->most * sizeof *all->codec);
   t->codecs = NULL;
 }
 
-uint64_t gm__transfer_chunk(const gm__transfer_copy *copy) {
-  return copy->codec && !copy->codec->roomy ? copy->codec->chunk : 1;
-}
+uint64_t gm__transfer_chunk(const gm__transfer_copy *copy) { return copy->codec ? copy->codec->cut : 1; }
 
 /* --- on the way --- */
 
@@ -173,12 +183,67 @@ static gm_status codec_down(const gm__transfer_copy *copy, uint64_t at, uint64_t
   return GM_OK;
 }
 
+/* --- pieces of planes, in parts --- */
+
+static gm_status flow_fail(gm_status status, const char *end, const gm_error *why, gm_error *err) {
+  if (status == GM_OK) return GM_OK;
+  return gm__fail_native(err, status, why->native_code, "gm_transfer", "`planes`, from byte 0 of the %s on: %s", end,
+                         why->message);
+}
+
+static gm_status flow_up(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
+                         unsigned char *to, gm_error *err) {
+  const uint64_t all = copy->what.bytes;
+  gm__planes_reader *reader = &t->codecs->reader;
+  gm_error why = {.status = GM_OK};
+  gm_status status = GM_OK;
+  if (!at) {
+    gm__planes_read_end(reader);
+    status = gm__planes_read_begin(reader, gm__transfer_host(copy, 0), copy->codec->host_bytes, all, &why);
+    if (status == GM_OK && reader->total != all) return codec_wrong(copy->codec, reader->total, all, "block", err);
+  }
+  if (status == GM_OK) status = gm__planes_read(reader, to, bytes, &why);
+  return flow_fail(status, "host memory", &why, err);
+}
+
+static gm_status flow_down(const gm_transfer *t, const gm__transfer_copy *copy, const unsigned char *from,
+                           uint64_t bytes, gm_error *err) {
+  gm__transfer_codec *codec = copy->codec;
+  gm__planes_writer *writer = &t->codecs->writer;
+  gm_error why = {.status = GM_OK};
+  gm_status status = GM_OK;
+  if (!codec->waiting) {
+    gm__planes_write_end(writer);
+    status = gm__planes_write_begin(writer, copy->what.bytes, gm__transfer_host(copy, 0), codec->host_bytes, &why);
+  }
+  if (status == GM_OK) status = gm__planes_write(writer, from, bytes, &why);
+  if (status != GM_OK) return flow_fail(status, "block's end", &why, err);
+  codec->waiting += bytes;
+  if (codec->waiting != copy->what.bytes) return GM_OK;
+  if (writer->put != codec->host_bytes && !codec->out_host_bytes) {
+    return codec_wrong(codec, writer->put, codec->host_bytes, "host", err);
+  }
+  if (codec->out_host_bytes) *codec->out_host_bytes = writer->put;
+  return GM_OK;
+}
+
+/* How many bytes are a whole piece now. */
+static uint64_t codec_whole(const gm__transfer_copy *copy) {
+  gm__transfer_codec *codec = copy->codec;
+  if (codec->waiting != copy->what.bytes) return 0;
+  codec->waiting = 0;
+  return copy->what.bytes;
+}
+
+/* --- a part --- */
+
 gm_status gm__transfer_fill(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
                             unsigned char *slot, gm_error *err) {
   if (!copy->codec) {
     memcpy(slot, gm__transfer_host(copy, at), (size_t)bytes);
     return GM_OK;
   }
+  if (copy->codec->flows) return flow_up(t, copy, at, bytes, slot, err);
   if (!copy->codec->roomy) return codec_up(copy, at, bytes, slot, err);
   unsigned char *room = t->codecs->room[GM__TRANSFER_UP]; /* of one copy after the other */
   const gm_status status = at ? GM_OK : codec_up(copy, 0, copy->what.bytes, room, err);
@@ -193,16 +258,16 @@ gm_status gm__transfer_empty(const gm_transfer *t, const gm__transfer_copy *copy
   *out_bytes = bytes;
   if (!codec) {
     memcpy(gm__transfer_host(copy, at), slot, (size_t)bytes);
+  } else if (codec->flows) {
+    status = flow_down(t, copy, slot, bytes, err);
+    if (status == GM_OK) *out_bytes = codec_whole(copy);
   } else if (!codec->roomy) {
     status = codec_down(copy, at, bytes, slot, err);
   } else {
     memcpy(t->codecs->room[GM__TRANSFER_DOWN] + at, slot, (size_t)bytes);
     codec->waiting += bytes;
-    *out_bytes = 0;
-    if (codec->waiting != copy->what.bytes) return GM_OK;
-    codec->waiting = 0;
-    status = codec_down(copy, 0, copy->what.bytes, t->codecs->room[GM__TRANSFER_DOWN], err);
-    *out_bytes = copy->what.bytes;
+    *out_bytes = codec_whole(copy);
+    if (*out_bytes) status = codec_down(copy, 0, copy->what.bytes, t->codecs->room[GM__TRANSFER_DOWN], err);
   }
   if (status) *out_bytes = 0;
   return status;

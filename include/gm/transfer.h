@@ -12,8 +12,9 @@
  * done, and what is copied from stays unchanged.
  *
  * A copy between host and device may name a codec. Its bytes change on the host, so fewer go over the link, or fewer
- * lie on the device. Such a copy goes through the ring. A codec with `chunk` works part by part. A piece that is whole
- * and larger than a slot needs as much host memory beside the ring as it has bytes on the device.
+ * lie on the device. Such a copy goes through the ring. A codec with `chunk` works part by part, and so does "planes"
+ * where the packed bytes are the host's. Another piece is whole. Where it is larger than a slot it needs as much host
+ * memory beside the ring as it has bytes on the device.
  *
  * Every call may answer INVALID_ARGUMENT and FORKED. Each comment has only the other statuses. All are thread-safe but
  * gm_transfer_release. */

@@ -14,6 +14,7 @@
 
 #include "core/base/checksum.h"
 #include "core/base/thread.h"
+#include "core/staging/planes.h"
 #include "support/child_part.h"
 #include "support/codec_scene.h"
 #include "support/random.h"
@@ -138,6 +139,67 @@ static void planes_need_room(void **state) {
   }
   assert_int_equal(bytes, 99);
   free(p.piece);
+  free(from);
+}
+
+/* --- in parts --- */
+
+static gm_status read_in_parts(const unsigned char *piece, uint64_t bytes, unsigned char *to, uint64_t plain,
+                               uint64_t seed) {
+  gm__planes_reader reader;
+  gm_status status = gm__planes_read_begin(&reader, piece, bytes, plain, &err);
+  if (status == GM_OK) assert_int_equal(reader.total, plain);
+  for (uint64_t at = 0, part; at < plain && status == GM_OK; at += part) {
+    part = seed ? test_log_uniform(&seed, 2 * CHUNK) : CHUNK;
+    if (part > plain - at) part = plain - at;
+    status = gm__planes_read(&reader, to + at, part, &err);
+  }
+  if (!seed) assert_null(reader.window); /* whole chunks need none */
+  gm__planes_read_end(&reader);
+  return status;
+}
+
+static gm_status write_in_parts(const unsigned char *from, uint64_t bytes, packed *p, uint64_t room, uint64_t seed) {
+  gm__planes_writer writer;
+  gm_status status = gm__planes_write_begin(&writer, bytes, p->piece, room, &err);
+  for (uint64_t at = 0, part; at < bytes && status == GM_OK; at += part) {
+    part = seed ? test_log_uniform(&seed, 2 * CHUNK) : CHUNK;
+    if (part > bytes - at) part = bytes - at;
+    status = gm__planes_write(&writer, from + at, part, &err);
+  }
+  if (!seed) assert_null(writer.window);
+  p->bytes = writer.put;
+  gm__planes_write_end(&writer);
+  return status;
+}
+
+/* Parts of any size make the same piece, and give the same bytes. */
+static void planes_go_in_parts(void **state) {
+  enum { PLAIN = 3 * CHUNK + 37 };
+  unsigned char *from = room_new(PLAIN), *back = room_new(PLAIN);
+  (void)state;
+  fill_weights(from, PLAIN, 1);
+  fill_noise(from + CHUNK, CHUNK, 2);
+  const packed whole = pack(codec("planes"), from, PLAIN);
+  packed parts = {room_new(whole.bytes), 0, 0};
+  for (uint64_t seed = 0; seed < 3; seed++) {
+    memset(parts.piece, 0, whole.bytes);
+    memset(back, 0, PLAIN);
+    assert_int_equal(write_in_parts(from, PLAIN, &parts, whole.bytes, seed), GM_OK);
+    assert_int_equal(parts.bytes, whole.bytes);
+    assert_memory_equal(parts.piece, whole.piece, whole.bytes);
+    assert_int_equal(read_in_parts(whole.piece, whole.bytes, back, PLAIN, seed), GM_OK);
+    assert_memory_equal(back, from, PLAIN);
+  }
+  assert_int_equal(write_in_parts(from, PLAIN, &parts, whole.bytes - 1, 3), GM_ERR_OVER_LIMIT);
+  assert_int_equal(read_in_parts(whole.piece, whole.bytes - 1, back, PLAIN, 3), GM_ERR_FORMAT);
+  assert_int_equal(read_in_parts(whole.piece, whole.bytes + 1, back, PLAIN, 3), GM_ERR_FORMAT);
+  assert_int_equal(read_in_parts(whole.piece, whole.bytes, back, PLAIN - 1, 3), GM_ERR_OVER_LIMIT);
+  room_check(parts.piece, whole.bytes);
+  room_check(back, PLAIN);
+  free(parts.piece);
+  free(whole.piece);
+  free(back);
   free(from);
 }
 
@@ -388,6 +450,7 @@ int main(void) {
       cmocka_unit_test(planes_pack_what_gains),
       cmocka_unit_test(planes_leave_small_gains),
       cmocka_unit_test(planes_need_room),
+      cmocka_unit_test(planes_go_in_parts),
       cmocka_unit_test(planes_refuse_pieces_that_are_cut),
       cmocka_unit_test(planes_refuse_flipped_bits),
       cmocka_unit_test(planes_survive_hostile_planes),
