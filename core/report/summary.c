@@ -48,7 +48,7 @@ static gm_status summary_backends(summary_view *view, gm_probe_level level, gm_e
   view->backends = gm__alloc_array(view->services, count, sizeof *view->backends);
   if (!view->backends) return summary_no_memory(err);
   view->backend_count = count;
-  if (count > 0) view->backends->struct_size = sizeof *view->backends;
+  view->backends->struct_size = sizeof *view->backends; /* every build knows some backends */
   status = gm_discover_backends(view->ctx, level, view->backends, count, &count, err);
   if (status == GM_OK && count < view->backend_count) view->backend_count = count;
   return status;

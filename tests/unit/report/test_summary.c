@@ -183,6 +183,15 @@ static void test_nothing_is_recommended_where_nothing_is(void **state) {
   assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
 }
 
+static void test_a_machine_without_a_device_has_its_lines(void **state) {
+  (void)state;
+  gm_context *ctx = make_context("metal", NULL);
+  assert_int_equal(gm_summary(ctx, GM_PROBE_ACTIVE, put, NULL, NULL), GM_OK);
+  check_has("\u2717 CPU      switched off by the program\n");
+  check_has("\nRecommended: nothing: ");
+  assert_int_equal(gm_context_destroy(ctx, NULL), GM_OK);
+}
+
 static void test_a_passive_summary_asks_no_device(void **state) {
   (void)state;
   gm_context *ctx = make_context("null", NULL);
@@ -304,6 +313,7 @@ int main(void) {
       TEST(test_reserved_bytes_are_told),
       TEST(test_a_host_without_a_limit_names_none),
       TEST(test_nothing_is_recommended_where_nothing_is),
+      TEST(test_a_machine_without_a_device_has_its_lines),
       TEST(test_a_passive_summary_asks_no_device),
       TEST(test_the_short_one_leaves_out_what_nobody_asks_about),
       TEST(test_the_short_one_shows_what_was_chosen_by_name),

@@ -68,7 +68,7 @@ static gm_status info_backends(gm_context *ctx, gm_probe_level level, info_view 
   view->backends = calloc(count ? count : 1, sizeof *view->backends);
   if (!view->backends) return info_no_memory(err);
   view->backend_count = count;
-  if (count > 0) view->backends->struct_size = sizeof *view->backends;
+  view->backends->struct_size = sizeof *view->backends;
   return gm_discover_backends(ctx, level, view->backends, count, &count, err);
 }
 
@@ -78,7 +78,7 @@ static gm_status info_devices(gm_context *ctx, info_view *view, gm_error *err) {
   if (status != GM_OK) return status;
   view->devices = calloc(count ? count : 1, sizeof *view->devices);
   if (!view->devices) return info_no_memory(err);
-  if (count > 0) view->devices->struct_size = sizeof *view->devices;
+  view->devices->struct_size = sizeof *view->devices;
   status = gm_discover_devices(ctx, view->devices, count, &view->device_count, err);
   if (status != GM_OK) return status;
   if (view->device_count > count) view->device_count = count;
