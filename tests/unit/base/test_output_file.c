@@ -50,8 +50,36 @@ static void test_no_such_folder(void **state) {
   assert_non_null(strstr(err.message, "no such folder"));
 }
 
+/* A daemon may have closed its standard input: descriptor 0 is a file's as any other. */
+static void test_descriptor_0_is_one_of_many(void **state) {
+  (void)state;
+  temp_folder root;
+  gm__output_file file;
+  gm_error err;
+  char read_back[2] = "";
+  temp_folder_make(&root);
+  const int input = dup(0);
+  if (input >= 0) close(0);
+  assert_int_equal(gm__output_file_scratch(temp_folder_join(&root, "trace"), &file, &err), GM_OK);
+  assert_int_equal(file.fd, 0);
+  assert_int_equal(gm__output_file_write_at(&file, "trace", 0, "a", 2, &err), GM_OK);
+  assert_int_equal(gm__output_file_read_at(&file, "trace", 0, read_back, 2, &err), GM_OK);
+  assert_string_equal(read_back, "a");
+  assert_int_equal(gm__output_file_close(&file, "trace", &err), GM_OK);
+  assert_true(fcntl(0, F_GETFD) < 0);
+  assert_int_equal(gm__output_file_open(temp_folder_join(&root, "named"), &file, &err), GM_OK);
+  assert_int_equal(file.fd, 0);
+  assert_int_equal(gm__output_file_close(&file, "named", &err), GM_OK);
+  assert_true(fcntl(0, F_GETFD) < 0);
+  if (input >= 0) dup2(input, 0);
+  if (input >= 0) close(input);
+  unlink(temp_folder_join(&root, "named"));
+  temp_folder_remove(&root);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_scratch_file_never_has_a_name),
-                                     cmocka_unit_test(test_no_such_folder)};
+                                     cmocka_unit_test(test_no_such_folder),
+                                     cmocka_unit_test(test_descriptor_0_is_one_of_many)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -274,6 +274,19 @@ static void test_host_memory_runs_out_in_a_load(void **state) {
   unlink(path);
 }
 
+/* A reader's own count begins at 0: it reads the first time, too, where nobody has changed a value. */
+static void test_the_first_reader_is_behind(void **state) {
+  (void)state;
+  gm_context_params params = {.struct_size = sizeof params, .ignore_environment = true};
+  gm_context *ctx = NULL;
+  assert_int_equal(gm_context_create(&params, &ctx, NULL), GM_OK);
+  const uint64_t first = gm__config_changes(ctx);
+  assert_true(first > 0);
+  assert_int_equal(gm_config_set(ctx, "memory_fraction", "0.5", NULL), GM_OK);
+  assert_true(gm__config_changes(ctx) > first);
+  gm_context_destroy(ctx, NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_key_is_well_formed),
@@ -285,6 +298,7 @@ int main(void) {
       cmocka_unit_test(test_the_environment_is_the_operators),
       cmocka_unit_test(test_presets),
       cmocka_unit_test(test_host_memory_runs_out_in_a_load),
+      cmocka_unit_test(test_the_first_reader_is_behind),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
