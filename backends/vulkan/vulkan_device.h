@@ -58,6 +58,7 @@ struct gm__vulkan_device {
   gm__vulkan_host_range *host_ranges; /* REQUIRES: device lock */
   _Atomic uint32_t host_range_count;
   gm__vulkan_staging staging;
+  gm__vulkan_memory *_Atomic table; /* of vulkan_table.h; NULL until first needed */
   gm__vulkan_kernels kernels;
   gm__vulkan_sparse sparse;
 };

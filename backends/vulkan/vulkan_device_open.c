@@ -5,6 +5,7 @@
 #include "backends/vulkan/vulkan_entries.h"
 #include "backends/vulkan/vulkan_host.h"
 #include "backends/vulkan/vulkan_status.h"
+#include "backends/vulkan/vulkan_table.h"
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 
@@ -203,6 +204,7 @@ static void device_clear(gm__vulkan_device *device) {
   device_settle(device);
   gm__vulkan_kernels_clear(device);
   gm__vulkan_staging_clear(device);
+  gm__vulkan_table_clear(device, GM_CLOSE_NORMAL);
   gm__vulkan_command_clear(device);
   gm__vulkan_timelines_clear(device);
 }
@@ -217,6 +219,7 @@ void gm__vulkan_device_close(void *user, gm_close_mode mode) {
   }
   gm__vulkan_kernels_forget(device);
   gm__vulkan_staging_forget(device);
+  gm__vulkan_table_clear(device, GM_CLOSE_ABANDON);
   gm__vulkan_host_forget(device);
   gm__vulkan_command_forget(device);
   gm__vulkan_timelines_forget(device);

@@ -1,14 +1,15 @@
-/* Fills. vkCmdFillBuffer writes only aligned words of four bytes. Heads, tails and patterns of more than four bytes are
- * copied from a staging slot, which holds the pattern over and over. */
+/* Fills. vkCmdFillBuffer writes only aligned words of four bytes. Heads and tails are copied byte by byte from a table.
+ * So is the first pattern of more than four bytes; the device then copies what is filled, and doubles it each time. */
 #include <string.h>
 
 #include "backends/vulkan/vulkan_command.h"
 #include "backends/vulkan/vulkan_copy.h"
 #include "backends/vulkan/vulkan_entries.h"
 #include "backends/vulkan/vulkan_map.h"
+#include "backends/vulkan/vulkan_table.h"
 #include "core/base/error.h"
 
-enum { FILL_REGIONS = 64 };
+enum { FILL_PATTERN_MOST = 16 };
 
 typedef struct fill_job {
   const gm__vulkan_memory *dst;
@@ -36,75 +37,65 @@ static uint32_t fill_word(const fill_job *job, uint64_t phase) {
   return word;
 }
 
-/* Fill [at, at + bytes) of the job's range from the slot, which begins with the pattern. `period` is the filled length
- * of the slot: a multiple of the pattern, or at least as long as the range. */
-static void fill_from_slot(const gm__vulkan_recording *recording, const fill_job *job, const gm__vulkan_slot *slot,
-                           uint64_t period, uint64_t at, uint64_t bytes) {
-  VkBufferCopy regions[FILL_REGIONS];
-  uint32_t count = 0;
-  while (bytes) {
-    uint64_t phase = at % job->pattern_bytes;
-    uint64_t piece = bytes < period - phase ? bytes : period - phase;
-    regions[count++] = (VkBufferCopy){
-        .srcOffset = slot->offset + phase, .dstOffset = job->dst->buffer_at + job->offset + at, .size = piece};
-    at += piece;
-    bytes -= piece;
-    if (count == FILL_REGIONS || !bytes) {
-      recording->device->syms.vkCmdCopyBuffer(recording->buffer, slot->memory->buffer, job->dst->buffer, count,
-                                              regions);
-      count = 0;
-    }
+/* Copies `count` bytes of the range from the table. REQUIRES: count <= FILL_PATTERN_MOST. */
+static void fill_bytes(const gm__vulkan_recording *recording, const fill_job *job, const gm__vulkan_memory *table,
+                       uint64_t at, uint64_t count) {
+  VkBufferCopy regions[FILL_PATTERN_MOST];
+  if (!count) return;
+  for (uint64_t i = at; i < at + count; i++) {
+    regions[i - at] = (VkBufferCopy){.srcOffset = table->buffer_at + job->pattern[i % job->pattern_bytes],
+                                     .dstOffset = job->dst->buffer_at + job->offset + i,
+                                     .size = 1};
+  }
+  recording->device->syms.vkCmdCopyBuffer(recording->buffer, table->buffer, job->dst->buffer, (uint32_t)count, regions);
+}
+
+/* Copies the first `done` bytes, which are whole patterns or the whole range, until the range is full. */
+static void fill_double(const gm__vulkan_recording *recording, const fill_job *job, uint64_t done) {
+  const uint64_t begin = job->dst->buffer_at + job->offset;
+  while (done < job->bytes) {
+    const VkBufferCopy region = {begin, begin + done, done < job->bytes - done ? done : job->bytes - done};
+    gm__vulkan_command_barrier(recording);
+    recording->device->syms.vkCmdCopyBuffer(recording->buffer, job->dst->buffer, job->dst->buffer, 1, &region);
+    done += region.size;
   }
 }
 
-/* The parts of a range: a head and a tail of less than a word, and the aligned words between them. */
+/* The parts of a range: a head and a tail of bytes, and aligned words or whole patterns between them. */
 typedef struct fill_parts {
   uint64_t head, words, tail;
 } fill_parts;
 
 static fill_parts fill_divide(const fill_job *job) {
-  uint64_t begin = job->dst->buffer_at + job->offset;
-  uint64_t head = (4 - begin % 4) % 4;
-  if (head > job->bytes) head = job->bytes;
-  uint64_t rest = job->bytes - head;
-  if (job->pattern_bytes > 4) return (fill_parts){.head = job->bytes};
+  const bool words = job->pattern_bytes <= 4;
+  const uint64_t begin = job->dst->buffer_at + job->offset, least = words ? (4 - begin % 4) % 4 : job->pattern_bytes;
+  const uint64_t head = least < job->bytes ? least : job->bytes, rest = words ? job->bytes - head : 0;
   return (fill_parts){.head = head, .words = rest - rest % 4, .tail = rest % 4};
 }
 
-static void fill_record(const gm__vulkan_recording *recording, const fill_job *job, const gm__vulkan_slot *slot,
-                        uint64_t period) {
-  fill_parts parts = fill_divide(job);
+static gm_status fill_record(gm__vulkan_recording *recording, const fill_job *job, gm_error *err) {
+  const fill_parts parts = fill_divide(job);
+  const gm__vulkan_memory *table = NULL;
+  const gm_status status = parts.head || parts.tail ? gm__vulkan_table(recording->device, &table, err) : GM_OK;
+  if (status) return status;
   if (parts.words) {
     recording->device->syms.vkCmdFillBuffer(recording->buffer, job->dst->buffer,
                                             job->dst->buffer_at + job->offset + parts.head, parts.words,
                                             fill_word(job, parts.head));
   }
-  fill_from_slot(recording, job, slot, period, 0, parts.head);
-  fill_from_slot(recording, job, slot, period, parts.head + parts.words, parts.tail);
-}
-
-static gm_status fill_submit(gm__vulkan_stream *stream, const fill_job *job, const gm__vulkan_slot *slot,
-                             uint64_t period, gm_backend_point *out, gm_error *err) {
-  gm__vulkan_recording recording;
-  gm_status status = gm__vulkan_command_begin(stream->device, stream->queue->family, &recording, err);
-  if (status) return status;
-  fill_record(&recording, job, slot, period);
-  return gm__vulkan_command_submit(&recording, stream, out, err);
+  fill_bytes(recording, job, table, 0, parts.head);
+  fill_bytes(recording, job, table, parts.head + parts.words, parts.tail);
+  fill_double(recording, job, parts.head + parts.words + parts.tail);
+  return GM_OK;
 }
 
 static gm_status fill_by_device(gm__vulkan_stream *stream, const fill_job *job, gm_backend_point *out, gm_error *err) {
-  fill_parts parts = fill_divide(job);
-  gm__vulkan_slot slot = {0};
-  if (!parts.head && !parts.tail) return fill_submit(stream, job, &slot, 0, out, err);
-  gm_status status = gm__vulkan_staging_take(stream->device, &slot, err);
+  gm__vulkan_recording recording;
+  gm_status status = gm__vulkan_command_begin(stream->device, stream->queue->family, &recording, err);
   if (status) return status;
-  uint64_t wanted =
-      parts.head > 32 ? parts.head : 32; /* a tail needs its own bytes and the pattern bytes before them */
-  uint64_t period = wanted < slot.bytes ? wanted : slot.bytes - slot.bytes % job->pattern_bytes;
-  fill_repeat(slot.host, period, job->pattern, job->pattern_bytes);
-  status = gm__vulkan_flush(stream->device, slot.memory, slot.offset, period, err);
-  if (!status) status = fill_submit(stream, job, &slot, period, out, err);
-  gm__vulkan_staging_give(stream->device, &slot, status ? NULL : out);
+  status = fill_record(&recording, job, err);
+  if (!status) return gm__vulkan_command_submit(&recording, stream, out, err);
+  gm__vulkan_command_cancel(&recording);
   return status;
 }
 
@@ -117,7 +108,7 @@ static gm_status fill_by_host(gm__vulkan_stream *stream, gm__vulkan_memory *dst,
   return gm__vulkan_flush(stream->device, dst, job->offset, job->bytes, err);
 }
 
-static bool fill_pattern_ok(uint32_t bytes) { return bytes && bytes <= 16 && !(bytes & (bytes - 1)); }
+static bool fill_pattern_ok(uint32_t bytes) { return bytes && bytes <= FILL_PATTERN_MOST && !(bytes & (bytes - 1)); }
 
 gm_status gm__vulkan_op_fill(void *user, void *user_stream, const gm_memory *dst, uint64_t offset, uint64_t bytes,
                              const void *pattern, uint32_t pattern_bytes, gm_backend_point *out, gm_error *err) {

@@ -388,6 +388,30 @@ static void test_rects(void **state) {
   }
 }
 
+/* Bytes beside words and long patterns take no memory but a table of 256 bytes, whatever the size of the fill. */
+static void test_fill_takes_no_staging(void **state) {
+  (void)state;
+  vulkan_fixture fixture;
+  const uint8_t pattern[16] = "0123456789abcde";
+  uint8_t *back = malloc(LARGE);
+  assert_non_null(back);
+  vulkan_fixture_open(&fixture, modes[1]);
+  gm_memory memory = vulkan_fixture_alloc(&fixture, 0, LARGE);
+  const gm_backend_ops *ops = fixture.ops;
+  assert_int_equal(ops->fill(fixture.device, fixture.stream, &memory, 0, LARGE, "", 1, NULL, NULL), GM_OK);
+  const uint64_t before = vulkan_fixture_held(&fixture);
+  assert_int_equal(ops->fill(fixture.device, fixture.stream, &memory, 5, LARGE - 7, pattern, 16, NULL, NULL), GM_OK);
+  assert_int_equal(ops->fill(fixture.device, fixture.stream, &memory, 1, 2, "x", 1, NULL, NULL), GM_OK);
+  assert_true(vulkan_fixture_held(&fixture) - before <= 64 << 10); /* a driver may round it up */
+  assert_int_equal(ops->copy_to_host(fixture.device, fixture.stream, &memory, 0, back, LARGE, NULL, NULL), GM_OK);
+  assert_memory_equal(back + 5, pattern, 16);
+  assert_int_equal(memcmp(back + 5, back + 21, LARGE - 7 - 16), 0); /* each is the one before it again */
+  assert_true(!back[0] && back[1] == 'x' && back[2] == 'x' && !back[3] && !back[4] && !back[LARGE - 2]);
+  vulkan_fixture_free(&fixture, &memory);
+  vulkan_fixture_close(&fixture);
+  free(back);
+}
+
 static void test_bad_pattern(void **state) {
   (void)state;
   vulkan_fixture fixture;
@@ -409,6 +433,7 @@ int main(void) {
       cmocka_unit_test(test_no_copy_waits_for_staging_in_a_hook),
       cmocka_unit_test(test_copy_many),
       cmocka_unit_test(test_rects),
+      cmocka_unit_test(test_fill_takes_no_staging),
       cmocka_unit_test(test_bad_pattern),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
