@@ -131,7 +131,7 @@ void gm__page_hold_add(gm_pages *set, gm__page_owner *owner, gm_page page) {
   gm__page_own(set, owner, own, page);
 }
 
-/* What a batch of new holds changes, so that it stays in registers. holds_run_end writes it back. */
+/* A batch of new holds changes these, and keeps them in registers. holds_run_end writes it back. */
 typedef struct holds_run {
   uint32_t *link; /* where the owner's list ends: the next node's number goes there */
   uint32_t last;  /* the last node of the list */
@@ -159,7 +159,7 @@ static __attribute__((noinline)) holds_run holds_run_add(gm_pages *set, gm__page
   return holds_run_begin(set, owner);
 }
 
-/* As holds_add. */
+/* Does what holds_add does, in a batch. */
 static inline __attribute__((always_inline)) holds_run holds_append(gm_pages *set, gm__page_owner *owner,
                                                                     uint32_t number, gm_page page, holds_run run) {
   gm__page_hold *own = &set->pages[page].hold;

@@ -10,7 +10,7 @@ void gm__page_holds_end(gm_pages *set);
 
 enum { GM__PAGES_AHEAD = 8 }; /* records that are asked for before they are needed */
 
-/* Of any number: to ask for memory that is not there does nothing. */
+/* The page may be any number: to ask for memory that is not there does nothing. */
 static inline void gm__page_prefetch(const gm_pages *set, gm_page page) {
   __builtin_prefetch((const void *)((uintptr_t)set->pages + (uintptr_t)page * sizeof *set->pages), 1); /* NOLINT */
 }

@@ -1,6 +1,8 @@
 #include "core/pages/page_order.h"
 
 #include "core/base/alloc.h"
+#include "core/pages/page_keys.h"
+#include "core/pages/page_planes.h"
 
 /* Invariants. A page without holds is in the stack, in a list, or was never taken (`fresh`). Stamps in a list never
  * fall from its first page to its last. If the first one waits, all do: one look at each list is enough. A
@@ -14,8 +16,8 @@ static bool order_passed(const gm__page_order *order, uint64_t stamp) { return s
 bool gm__page_order_begin(gm_pages *set) {
   gm__page_order *order = &set->order;
   for (uint32_t i = 0; i < GM__PAGE_LISTS; i++) order->lists[i] = (gm__page_list){GM__NO_NODE, GM__NO_NODE, 0};
-  order->fresh = set->keep_first;
-  order->available = set->max_pages - set->keep_first;
+  order->fresh = set->planes.pool ? set->max_pages : set->keep_first;
+  order->available = set->max_pages - order->fresh;
   order->next_step = order->passed_below = 1;
   order->stack = gm__alloc_array(gm__pages_services(set), set->max_pages, sizeof *order->stack);
   return order->stack != NULL;
@@ -102,6 +104,52 @@ gm_page gm__page_next(gm_pages *set) {
   if (page == GM_NO_PAGE) return order_next_idle(set, false);
   order->dropped--;
   return page;
+}
+
+bool gm__page_rests(const gm_pages *set, gm_page page) {
+  const gm__page *record = &set->pages[page];
+  return !record->hold.count && order_passed(&set->order, record->stamp);
+}
+
+void gm__page_order_add(gm_pages *set, gm_page first, uint32_t count) {
+  gm__page_order *order = &set->order;
+  const gm_page least = first || !set->keep_first ? first : 1;
+  for (gm_page page = first + count; page > least; page--) order->stack[order->stacked++] = page - 1;
+  order->available += first + count - least;
+}
+
+/* REQUIRES: the page is in a list, or away. */
+static void order_leave(gm_pages *set, gm_page page) {
+  gm__page *record = &set->pages[page];
+  if (record->list == GM__PAGE_AWAY) {
+    record->list = 0;
+    return;
+  }
+  order_unlink(set, page);
+  set->order.available--;
+  if (!record->keyed) return;
+  if (record->keyed != set->keys.generation) set->order.dropped--;
+  gm__page_key_remove(set, page);
+  set->evicted++;
+}
+
+void gm__page_order_remove(gm_pages *set) {
+  gm__page_order *order = &set->order;
+  const gm__page_planes *planes = &set->planes;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < order->stacked; i++) {
+    const gm_page page = order->stack[i];
+    if (planes->states[page / planes->granule_pages] == GM__GRANULE_GOING)
+      set->pages[page].list = GM__PAGE_AWAY;
+    else
+      order->stack[kept++] = page;
+  }
+  order->available -= order->stacked - kept;
+  order->stacked = kept;
+  for (uint32_t g = 0; g < planes->granules; g++) {
+    if (planes->states[g] != GM__GRANULE_GOING) continue;
+    for (gm_page page = gm__granule_first(set, g); page < gm__granule_first(set, g + 1); page++) order_leave(set, page);
+  }
 }
 
 uint64_t gm__page_step_begin(gm_pages *set) {

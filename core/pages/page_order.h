@@ -24,6 +24,15 @@ bool gm__page_step_is_open(const gm_pages *set, uint64_t step);
 /* False: it is not open. */
 bool gm__page_step_end(gm_pages *set, uint64_t step);
 
+/* Can the page lose its memory: nobody holds it, and no step may read it. */
+bool gm__page_rests(const gm_pages *set, gm_page page);
+
+/* Pages that got memory can be taken from now on, the first one first. */
+void gm__page_order_add(gm_pages *set, gm_page first, uint32_t count);
+
+/* Takes pages that rest out of the order: those of granules that are GOING. Takes time by the number of free pages. */
+void gm__page_order_remove(gm_pages *set);
+
 /* Idle pages. */
 uint32_t gm__page_idle(const gm_pages *set);
 

@@ -7,11 +7,13 @@
 #include "core/context/process.h"
 #include "core/pages/page_keys.h"
 #include "core/pages/page_pieces.h"
+#include "core/pages/page_planes.h"
 #include "core/pages/pages.h"
 
 /* ---- begin and end ---- */
 
-static gm_status pages_params_read(const gm_pages_params *params, gm_pages_params *out, gm_error *err) {
+static gm_status pages_params_read(const gm_context *ctx, const gm_pages_params *params, gm_pages_params *out,
+                                   gm_error *err) {
   static const char op[] = "gm_pages_create";
   const gm_status status = gm__sized_in(out, sizeof *out, params, op, "params", err);
   if (status) return status;
@@ -19,14 +21,16 @@ static gm_status pages_params_read(const gm_pages_params *params, gm_pages_param
     return gm__bad_argument(err, op, "`params->max_pages` is %u, not 1 to %d", out->max_pages, GM_PAGES_MOST);
   if (out->flags & ~(uint32_t)GM_PAGES_KEEP_FIRST)
     return gm__bad_argument(err, op, "`params->flags` is %#x, which has an unknown flag", out->flags);
-  if (out->reserve <= out->max_pages) return GM_OK;
-  return gm__bad_argument(err, op, "`params->reserve` is %u, more than %u pages", out->reserve, out->max_pages);
+  if (out->reserve > out->max_pages)
+    return gm__bad_argument(err, op, "`params->reserve` is %u, more than %u pages", out->reserve, out->max_pages);
+  return gm__page_planes_check(ctx, out, op, err);
 }
 
 /* Gives back all that the set has. */
 static void pages_end(gm_pages *set, bool forked) {
   gm_context *ctx = set->ctx;
   const gm_services *services = gm__pages_services(set);
+  gm__page_planes_end(set);
   gm__page_keys_end(set);
   gm__page_holds_end(set);
   gm__page_pieces_end(services, &set->owners.table);
@@ -51,7 +55,9 @@ static gm_status pages_begin(gm_pages *set, gm_context *ctx, const gm_pages_para
   gm__mutex_init(&set->lock, GM__RANK_LEAF);
   atomic_fetch_add(&ctx->children, 1);
   set->pages = gm__alloc_array(gm__pages_services(set), set->max_pages, sizeof *set->pages);
-  if (set->pages && gm__page_order_begin(set) && gm__page_holds_begin(set) && gm__page_keys_begin(set)) return GM_OK;
+  if (set->pages && gm__page_planes_begin(set, asked) && gm__page_order_begin(set) && gm__page_holds_begin(set) &&
+      gm__page_keys_begin(set))
+    return GM_OK;
   const uint32_t pages = set->max_pages;
   pages_end(set, false);
   return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, "gm_pages_create", "no host memory for %u pages", pages);
@@ -64,12 +70,19 @@ gm_status gm_pages_create(gm_context *ctx, const gm_pages_params *params, gm_pag
   gm_status status = gm__context_check(ctx, op, err);
   if (status) return status;
   if (!out) return gm__bad_argument(err, op, "`out` is NULL");
-  status = pages_params_read(params, &asked, err);
+  status = pages_params_read(ctx, params, &asked, err);
   if (status) return status;
   gm_pages *set = gm__object_new(ctx, GM__KIND_PAGES, sizeof *set);
   if (!set) return gm__fail(err, GM_ERR_OUT_OF_HOST_MEMORY, op, "no host memory for a page set");
   status = pages_begin(set, ctx, &asked, err);
-  if (!status) *out = set;
+  if (status) return status;
+  status = gm__page_planes_grow(set, asked.backed_pages, op, err);
+  if (!status) {
+    *out = set;
+    return GM_OK;
+  }
+  gm__page_planes_release(set, op, NULL);
+  pages_end(set, false);
   return status;
 }
 
@@ -95,6 +108,7 @@ gm_status gm_pages_destroy(gm_pages *pages, gm_error *err) {
   if (status == GM_ERR_INVALID_ARGUMENT) return status;
   const bool forked = status == GM_ERR_FORKED; /* no lock then: nobody is left who could release it */
   status = forked ? GM_OK : pages_busy(pages, err);
+  if (!status && !forked) status = gm__page_planes_release(pages, "gm_pages_destroy", err);
   if (!status) pages_end(pages, forked);
   return status;
 }
@@ -161,8 +175,9 @@ gm_status gm_pages_get_stats(gm_pages *pages, gm_pages_stats *out, gm_error *err
                         .taken = pages->taken,
                         .refused = pages->refused,
                         .found = pages->found,
-                        .evicted = pages->evicted};
-  now.free = now.pages - pages->keep_first - now.held - now.idle;
+                        .evicted = pages->evicted,
+                        .backed = pages->planes.pool ? pages->planes.backed : pages->max_pages};
+  now.free = now.backed - (now.backed && pages->keep_first) - now.held - now.idle;
   gm__mutex_unlock(&pages->lock);
   gm__sized_out(out, &now, sizeof now);
   return GM_OK;

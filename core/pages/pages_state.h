@@ -6,7 +6,7 @@
 
 #include "core/base/thread.h"
 #include "core/context/object.h"
-#include "gm/pages.h"
+#include "gm/page_memory.h"
 
 #define GM__NO_NODE UINT32_MAX
 
@@ -25,7 +25,7 @@ typedef struct gm__page {
   uint64_t stamp;   /* the newest step when it became idle or free; 0: no step was open */
   uint32_t keyed;   /* the generation of its key; 0: it is not in the map */
   uint8_t priority; /* of its key */
-  uint8_t list;     /* of page_order.h, if it is in one */
+  uint8_t list;     /* of page_order.h, if it is in one; GM__PAGE_AWAY */
   uint16_t reserved;
 } gm__page;
 
@@ -70,7 +70,10 @@ typedef struct gm__page_list {
   uint32_t first, last, count;
 } gm__page_list;
 
-enum { GM__PAGE_LISTS = 1 + GM_PAGE_PRIORITIES }; /* 0: pages without a key that wait for steps */
+enum {
+  GM__PAGE_LISTS = 1 + GM_PAGE_PRIORITIES, /* 0: pages without a key that wait for steps */
+  GM__PAGE_AWAY = 255                      /* out of the stack, as its memory goes */
+};
 
 typedef struct gm__page_end { /* where a step ends */
   gm_device *device;          /* NULL: the program tells, or it has ended */
@@ -106,6 +109,21 @@ typedef struct gm__page_keys {
   uint32_t generation; /* keys of an earlier one are dropped */
 } gm__page_keys;
 
+/* States of a granule. Its pages are in the order, or held, while it is BACKED. A thread that grows has those that are
+ * COMING, and the one that trims those that are GOING: they change the blocks without the lock. */
+enum { GM__GRANULE_EMPTY, GM__GRANULE_COMING, GM__GRANULE_BACKED, GM__GRANULE_GOING };
+
+typedef struct gm__page_planes {
+  gm_pool *pool; /* NULL: the memory is the program's, and the rest is 0 */
+  gm_request request;
+  uint64_t *bytes; /* of a page, in each plane */
+  uint32_t count, granule_pages, granules;
+  uint32_t backed;  /* pages */
+  gm_block *blocks; /* of granule g in plane k: at g * count + k; of 0 bytes: none */
+  uint8_t *states;  /* of each granule */
+  bool trimming;    /* a thread trims */
+} gm__page_planes;
+
 struct gm_pages {
   gm__object head;
   gm_context *ctx;
@@ -119,6 +137,7 @@ struct gm_pages {
   gm__page_holds holds;
   gm__page_owners owners;
   gm__page_keys keys;
+  gm__page_planes planes;
   uint32_t held;
   uint64_t hold_count, taken, refused, found, evicted;
 };

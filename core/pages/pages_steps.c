@@ -6,8 +6,8 @@
 #include "core/device/point.h"
 #include "core/pages/pages.h"
 
-/* Invariant: a step with an end in `ends` is open. Its end goes away in steps_look alone, which one thread at a time
- * runs: so a point is not released while another thread asks about it. */
+/* Invariant: a step with an end in `ends` is open. Its end goes away in steps_look alone. One thread at a time runs
+ * that, so a point is not released while another thread asks about it. */
 
 /* Ends the oldest step, if its point has passed. A lost device runs nothing any more. */
 static bool steps_look(gm_pages *set) {

@@ -1,7 +1,7 @@
 /* Pages: equal pieces of memory that have numbers, such as the pages of a KV cache. A page set hands pages out, counts
  * who holds each, and finds pages again by their keys. It keeps pages that a prepared step still reads from being
- * reused. It knows counts and order, never tokens. It touches no memory of a device: the address of a page is the
- * program's, base plus number times bytes.
+ * reused. It knows counts and order, never tokens. The memory of the pages is the program's, or the set takes it from a
+ * pool (gm/page_memory.h).
  *
  * An owner is what holds pages: a sequence, a cache, a transfer. The set knows what each owner holds. A release of what
  * an owner does not hold is refused, and the message has the owner's tag.
@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "gm/stream.h"
+#include "gm/pool.h"
 
 GM_BEGIN_DECLS
 
@@ -26,6 +26,7 @@ enum {
   GM_PAGE_HOLDS_MOST = 65535,    /* holds of one page */
   GM_PAGE_PRIORITIES = 64,       /* priorities of keys: 0 to 63 */
   GM_PAGE_STEPS_MOST = 64,       /* steps from the oldest open one to the newest */
+  GM_PAGE_PLANES_MOST = 65536,   /* planes of a set */
   GM_PAGE_TAG_SIZE = 32          /* bytes of an owner's tag, its end included */
 };
 
@@ -42,6 +43,14 @@ typedef struct gm_pages_params {
   uint32_t max_pages; /* numbers from 0 to max_pages - 1; 1 to GM_PAGES_MOST */
   uint32_t reserve;   /* pages that only takes with GM_PAGES_URGENT may have: decoding goes before new prompts */
   uint32_t flags;     /* GM_PAGES_KEEP_FIRST */
+  /* The rest is for a set with memory (gm/page_memory.h). Without `pool` all of it is 0. */
+  gm_pool *pool;               /* where the memory comes from; it outlives the set */
+  const uint64_t *plane_bytes; /* bytes of a page in each plane, such as the keys of a layer; copied */
+  const gm_request *request;   /* how the pool is asked, without `bytes` and `stream`; copied. NULL: no wishes */
+  uint32_t planes;             /* entries of `plane_bytes`; 1 to GM_PAGE_PLANES_MOST */
+  uint32_t granule_pages;      /* pages whose memory comes and goes at once; 0: all */
+  uint32_t backed_pages;       /* pages that have memory from the begin, rounded up to granules */
+  uint32_t reserved;           /* 0 */
 } gm_pages_params;
 
 /* The key of a page's contents, such as a hash of the tokens up to its end. gm compares all 128 bits and makes none of
@@ -50,31 +59,34 @@ typedef struct gm_page_key {
   uint64_t lo, hi;
 } gm_page_key;
 
-/* Figures of a set, now and since it was made. pages = held + idle + free, and one more with GM_PAGES_KEEP_FIRST. */
+/* Figures of a set, now and since it was made. backed = held + idle + free, and one more with GM_PAGES_KEEP_FIRST. */
 typedef struct gm_pages_stats {
   uint32_t struct_size;
-  uint32_t pages;   /* max_pages */
-  uint32_t held;    /* pages that an owner holds, now */
-  uint32_t idle;    /* pages that nobody holds and that keep their contents for a key, now */
-  uint32_t free;    /* all others, now */
-  uint32_t waiting; /* of idle and free: pages that a step still reads, now */
-  uint32_t owners;  /* open owners, now */
-  uint32_t steps;   /* open steps, now: also those whose point has not passed */
-  uint64_t holds;   /* now: a page that three owners hold counts three times */
-  uint64_t taken;   /* pages that gm_pages_take gave */
-  uint64_t refused; /* calls of gm_pages_take that answered OVER_LIMIT */
-  uint64_t found;   /* pages that gm_pages_find gave */
-  uint64_t evicted; /* idle pages that were taken for other contents */
+  uint32_t pages;    /* max_pages */
+  uint32_t held;     /* pages that an owner holds, now */
+  uint32_t idle;     /* pages that nobody holds and that keep their contents for a key, now */
+  uint32_t free;     /* all others that have memory, now */
+  uint32_t waiting;  /* of idle and free: pages that a step still reads, now */
+  uint32_t owners;   /* open owners, now */
+  uint32_t steps;    /* open steps, now: also those whose point has not passed */
+  uint64_t holds;    /* now: a page that three owners hold counts three times */
+  uint64_t taken;    /* pages that gm_pages_take gave */
+  uint64_t refused;  /* calls of gm_pages_take that answered OVER_LIMIT */
+  uint64_t found;    /* pages that gm_pages_find gave */
+  uint64_t evicted;  /* idle pages that were taken for other contents, or whose memory was given back */
+  uint32_t backed;   /* pages that have memory, now; of a set without a pool: all */
+  uint32_t reserved; /* 0 */
 } gm_pages_stats;
 
 /* Makes a page set. The caller destroys *out. Errors: INVALID_ARGUMENT: also for a reserve larger than the set, and for
- * an unknown flag. OUT_OF_HOST_MEMORY, FORKED. A page takes 64 to 68 bytes of host memory, and each hold beyond the
- * first of a page 28. */
+ * an unknown flag. OUT_OF_HOST_MEMORY, FORKED. With `pool` also those of gm_pages_grow. A page takes 64 to 68 bytes of
+ * host memory, and each hold beyond the first of a page 28. */
 GM_API gm_status gm_pages_create(gm_context *ctx, const gm_pages_params *params, gm_pages **out, gm_error *err);
 
 /* Ends a set. NULL is GM_OK. Meanwhile no other thread may use it. BUSY: an owner or a step is open, and nothing has
- * changed; the message names one with its tag. In a forked child the call gives back gm's host memory, whatever is
- * open, and is GM_OK. INVALID_ARGUMENT: debug builds know that it was destroyed. */
+ * changed; the message names one with its tag. BUSY, too: a block of a plane is mapped. In a forked child the call
+ * gives back gm's host memory, whatever is open, and is GM_OK. INVALID_ARGUMENT: debug builds know that it was
+ * destroyed. */
 GM_API gm_status gm_pages_destroy(gm_pages *pages, gm_error *err);
 
 /* ---- owners ---- */

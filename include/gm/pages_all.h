@@ -3,6 +3,7 @@
 #define GM_PAGES_ALL_H
 
 #include "gm/gm.h"
+#include "gm/page_memory.h"
 #include "gm/pages.h"
 
 #endif

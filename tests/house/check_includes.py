@@ -54,12 +54,12 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "store": "base algo context tier host device staging provider pool block manage buffer",
     "transfer": "base file device pool block manage staging",
     "load": "base algo file model device pool block manage store staging",
-    "pages": "base context",
+    "pages": "base context device",
     "trace": "base track arena pool manage",
     "report": "base context discovery",
 }
 # The floors that know what a pool is.
-POOL_KNOWN = {"pool", "block", "cache", "manage", "buffer", "store", "transfer", "load", "trace", "report"}
+POOL_KNOWN = {"pool", "block", "cache", "manage", "buffer", "store", "transfer", "load", "pages", "trace", "report"}
 POOL = re.compile(r"\bstruct gm_pool\b|\bgm_pool\s*\*")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # Public headers that are the face of one floor; the others hold what several floors speak of.
@@ -69,7 +69,7 @@ FACES = {"context": "context", "config": "context", "device": "discovery", "prob
          "spans": "pool", "debug": "guard", "copy": "block", "share": "block", "cleanup": "manage", "pool_set": "manage",
          "record": "trace", "reserve": "manage", "fragmentation": "manage", "profile": "trace", "warm_up": "manage", "buffer": "buffer", "relocation": "buffer", "batch": "buffer", "peer": "transfer", "transfer": "transfer",
          "managed": "transfer", "pipeline": "transfer", "load": "load", "save": "load", "store_file": "load", "report": "report", "file": "file", "tier": "tier", "value": "store", "store": "store",
-         "cache": "cache", "tensor_sets": "cache", "codec": "staging", "pages": "pages"}
+         "cache": "cache", "tensor_sets": "cache", "codec": "staging", "pages": "pages", "page_memory": "pages"}
 # The headers that include a tier, and its rank; a higher tier includes lower ones. gm/backend.h stands above them all.
 TIERS = {"gm/gm.h": 1, "gm/model_all.h": 2, "gm/store_all.h": 2, "gm/pages_all.h": 2, "gm/trace_all.h": 2, "gm/tools.h": 3}
 PAGE_LINES = 40

@@ -12,12 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backends/null/null_backend.h"
-#include "core/device/stream.h"
 #include "gm/pages.h"
 #include "support/fail_each.h"
 #include "support/page_scene.h"
-#include "support/pool_bench.h"
 
 /* ---- holds ---- */
 
@@ -163,8 +160,6 @@ static void test_holds_are_found_in_a_table_that_grew(void **state) {
   page_scene_close(&s);
 }
 
-/* ---- keys ---- */
-
 /* ---- steps ---- */
 
 static void test_a_page_that_a_step_reads_is_not_taken(void **state) {
@@ -213,54 +208,6 @@ static void test_a_step_that_never_ends_stops_further_ones(void **state) {
   assert_int_equal(step, GM_PAGE_STEPS_MOST + 1);
   assert_int_equal(gm_pages_step_end(s.pages, step, NULL), GM_OK);
   page_scene_close(&s);
-}
-
-/* The null backend has work that ends when a test lets time pass. */
-static void test_a_step_ends_when_its_point_has_passed(void **state) {
-  (void)state;
-  page_scene s = {.err = {.message = ""}};
-  pool_bench bench;
-  gm_stream *stream;
-  gm_point point;
-  gm_backend_point work;
-  const gm_memory nowhere = {.handle = 1, .bytes = 64};
-  uint64_t step = 0, later = 0;
-  const gm_pages_params params = {.struct_size = sizeof params, .max_pages = 1};
-  pool_bench_open(&bench, "null", "null:capacity=64M,latency=1000000000", NULL);
-  pool_bench_ok(gm_pages_create(bench.ctx, &params, &s.pages, err));
-  pool_bench_ok(gm_stream_create(bench.device, &stream, err));
-  const uint32_t owner = page_owner(&s, "seq");
-  gm_page page = take_one(&s, owner);
-  pool_bench_ok(gm_pages_step_begin(s.pages, &step, err));
-  pool_bench_ok(gm_pages_step_begin(s.pages, &later, err));
-  assert_int_equal(release_one(&s, owner, page), GM_OK);
-  pool_bench_ok(
-      gm__null_backend.fill(bench.device->handle, stream->handle, &nowhere, 0, 64, "", 1, &work, err)); /* a second */
-  pool_bench_ok(gm_stream_record(stream, &point, err));
-  pool_bench_ok(gm_pages_step_end_at(s.pages, step, bench.device, &point, err));
-  pool_bench_ok(gm_pages_step_end_at(s.pages, later, bench.device, &point, err));
-  gm_point_release(bench.device, &point); /* the set has points of its own */
-  assert_refused(&s, gm_pages_step_end(s.pages, step, &s.err), GM_ERR_INVALID_ARGUMENT, "step 1 is not open");
-  assert_refused(&s, gm_pages_step_end_at(s.pages, step, bench.device, NULL, &s.err), GM_ERR_INVALID_ARGUMENT,
-                 "step 1 is not open");
-  assert_int_equal(gm_pages_take(s.pages, owner, 1, 0, &page, NULL), GM_ERR_OVER_LIMIT);
-  assert_int_equal(page_stats(&s).steps, 2);
-  assert_int_equal(gm_page_owner_close(s.pages, owner, NULL), GM_OK);
-  assert_refused(&s, gm_pages_destroy(s.pages, &s.err), GM_ERR_BUSY, "2 steps are open, the oldest is 1");
-  gm__null_advance(bench.device->handle, UINT64_C(2000000000));
-  const uint32_t next = page_owner(&s, "next");
-  assert_int_equal(gm_pages_take(s.pages, next, 1, 0, &page, NULL), GM_OK);
-  assert_int_equal(page_stats(&s).steps, 0);
-  assert_int_equal(gm_page_owner_close(s.pages, next, NULL), GM_OK);
-  pool_bench_ok(gm_pages_step_begin(s.pages, &step, err));
-  assert_refused(&s, gm_pages_step_end_at(s.pages, step, NULL, NULL, &s.err), GM_ERR_INVALID_ARGUMENT, "`device`");
-  const gm_point strange = {.stream = UINT64_MAX, .handle = 1};
-  assert_refused(&s, gm_pages_step_end_at(s.pages, step, bench.device, &strange, &s.err), GM_ERR_INVALID_ARGUMENT,
-                 "another device");
-  pool_bench_ok(gm_pages_step_end_at(s.pages, step, bench.device, NULL, err));
-  pool_bench_ok(gm_pages_destroy(s.pages, err));
-  pool_bench_ok(gm_stream_close(stream, err));
-  pool_bench_close(&bench);
 }
 
 static void test_owners_of_another_set_are_refused(void **state) {
@@ -498,7 +445,6 @@ int main(void) {
       cmocka_unit_test(test_a_fork_holds_the_same_pages_in_the_same_order),
       cmocka_unit_test(test_a_page_that_a_step_reads_is_not_taken),
       cmocka_unit_test(test_a_step_that_never_ends_stops_further_ones),
-      cmocka_unit_test(test_a_step_ends_when_its_point_has_passed),
       cmocka_unit_test(test_owners_of_another_set_are_refused),
       cmocka_unit_test(test_each_misuse_names_the_owner),
       cmocka_unit_test(test_a_page_has_so_many_holds),
