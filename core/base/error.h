@@ -14,7 +14,7 @@
  * Text that does not fit is cut; control characters in it (it may quote a file) become '?'. */
 GM__INNER gm_status gm__fail(gm_error *err, gm_status status, const char *op, const char *format, ...) GM_PRINTF(4, 5);
 
-/* The same, with the code of the driver or the system that refused:
+/* gm__fail with the code of the driver or the system that refused:
  *
  *   return gm__fail_native(err, GM_ERR_IO, errno, "open", "%s: %s", path, strerror(errno)); */
 GM__INNER gm_status gm__fail_native(gm_error *err, gm_status status, int32_t native_code, const char *op,

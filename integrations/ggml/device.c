@@ -15,7 +15,7 @@ static const char *get_description(ggml_backend_dev_t dev) {
   return gm_device_get_info(gm_ggml_self.device)->name;
 }
 
-/* What the pool may still take, of what the device has. 0 where gm does not know. */
+/* The bytes that the pool may still take, of those that the device has. 0 where gm does not know. */
 static void get_memory(ggml_backend_dev_t dev, size_t *out_free, size_t *out_total) {
   (void)dev;
   gm_memory_info info = {.struct_size = sizeof info};

@@ -216,8 +216,8 @@ void check_recorded(const stage &on, const check_model &model) {
   expect(output == model.compute(input), "the recording runs later, with the bytes of the CPU");
 }
 
-/* What gm's flag is for: an ordinary pool gives back what nobody holds, and a recording may still name it. This also
- * shows that the layers speak. */
+/* gm's flag is needed here: an ordinary pool gives back memory that nobody holds, and a recording may still name it.
+ * This also shows that the layers speak. */
 void check_that_layers_speak(const stage &on, check_instance &instance) {
   const gm::pool ordinary = gm::pool::create(on.lent), other = gm::pool::create(on.lent);
   gm_ncnn_allocator blobs = allocator_on(on, gm_ncnn_use::blobs);

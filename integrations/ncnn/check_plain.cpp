@@ -5,7 +5,7 @@
 
 namespace {
 
-// Of the device's alignments, any is a divisor of this one.
+// Any of the device's alignments is a divisor of this one.
 constexpr size_t kAlign = 256;
 constexpr VkMemoryPropertyFlags kSeen = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
                                 kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;

@@ -6,7 +6,7 @@
 
 enum { WAYS = 3, ROUNDS = 9, RUNS = 12, LARGEST = 16 };
 
-/* Of the processor, since the machine may be busy. A session with one thread computes in the caller's. */
+/* Processor time is counted, since the machine may be busy. A session with one thread computes in the caller's. */
 static double seconds(void) {
   struct timespec now;
   (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

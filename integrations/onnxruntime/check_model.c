@@ -1,5 +1,6 @@
-/* Protocol buffers are pairs of a key and a value: (field * 8 + kind), then a number (kind 0), bytes with their count
- * (kind 2), or a float (kind 5). A message inside another one is bytes. Its count is written last, in five bytes. */
+/* Protocol buffers are pairs of a key and a value. The key is (field * 8 + kind). The value is a number (kind 0),
+ * bytes with their count (kind 2), or a float (kind 5). A message inside another one is bytes. Its count is written
+ * last, in five bytes. */
 #include "check_model.h"
 
 #include <stdlib.h>

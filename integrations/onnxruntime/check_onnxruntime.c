@@ -1,5 +1,5 @@
-/* ONNX Runtime on gm: an unmodified session computes the bits that it computes on its own memory, and what it asks for
- * comes from a pool.
+/* ONNX Runtime on gm: an unmodified session computes the bits that it computes on its own memory. The memory that it
+ * asks for comes from a pool.
  *
  * GM_ONNXRUNTIME_LIBRARY names libonnxruntime.so. GM_ENGINES_LIBRARY and GM_CUDA_LIBRARY name libgm_engines.so and the
  * simulated driver. The models are left in GM_ENGINES_OUT for the check in Python. */

@@ -23,8 +23,8 @@ static uint32_t version_of(const char *text) {
   return *end == '.' && minor < UINT32_MAX ? (uint32_t)minor : 0;
 }
 
-/* A status keeps what it was made of, and the memory of the host is called Cpu: this shows positions 0, 1, 2, 69, 71,
- * 93 and 94. */
+/* A status keeps the value that it was made of, and the memory of the host is called Cpu. This shows positions 0, 1,
+ * 2, 69, 71, 93 and 94. */
 static bool answers_as_expected(const ort_api *api) {
   static const char text[] = "gm looks whether this is ONNX Runtime";
   const char *name = NULL;

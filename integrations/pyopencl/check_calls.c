@@ -9,7 +9,7 @@
 
 #include "gm/export.h"
 
-/* What has happened since check_calls_reset. The bytes of a part of a buffer count once, as the buffer's. */
+/* The calls since check_calls_reset. The bytes of a part of a buffer count once, as the buffer's. */
 typedef struct check_calls {
   uint64_t buffers, parts, failures, bytes, live_bytes, peak_bytes;
 } check_calls;

@@ -27,7 +27,7 @@ enum { BEHIND = 64, FILL = 0xa5 };
   memset(name.behind, FILL, sizeof name.behind); \
   memcpy(&name.it, &(uint32_t){sizeof name.it}, 4)
 
-/* As above for what gm writes, which is anything before. */
+/* An output, with a guard behind it. Its bytes hold anything before gm writes them. */
 #define OUTPUT(type, name)                \
   GUARDED(type, name);                    \
   memset(&name.it, FILL, sizeof name.it); \

@@ -37,8 +37,8 @@ static int real_compile(const gm__hip_driver *driver, const char *architecture) 
   return good ? 0 : 1;
 }
 
-/* What is no program is an error with the compiler's own words. (A card that the compiler does not know is not tried:
- * that of 5.2 ends the process.) */
+/* A source that is no program is an error with the compiler's own words. (A card that the compiler does not know is
+ * not tried: that of 5.2 ends the process.) */
 static int real_refuse(const gm__hip_driver *driver) {
   gm__hip_code code = {NULL, 0};
   gm_error err = {0};

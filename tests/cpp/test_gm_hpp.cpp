@@ -62,7 +62,7 @@ struct counted {
   }
 };
 
-// What destructors could not end, as the log and the hook tell it.
+// Objects that destructors could not end, as the log and the hook tell of them.
 struct left_open : counted {
   std::vector<std::string> told;
   std::string log;
@@ -120,7 +120,7 @@ void test_nobody_need_listen(void **) {
   assert_int_equal(gm_context_destroy(made, nullptr), GM_OK);
 }
 
-// What is assigned over closes before its parents do. They would else be BUSY, and stay.
+// An object that is assigned over closes before its parents do. They would else be BUSY, and stay.
 void test_an_assignment_closes_in_order(void **) {
   counted host;
   gm::context ctx = gm::context::create(&host.params);

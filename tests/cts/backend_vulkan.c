@@ -71,7 +71,7 @@ static void vulkan_close(cts *t) {
 
 static gm_vulkan_queue vulkan_queue_lent;
 
-/* As above without timeline semaphores, through the engine's own entries. */
+/* This has no timeline semaphores, and goes through the engine's own entries. */
 static gm_status vulkan_open_plain(cts *t, uint32_t index) {
   if (index > 0) {
     cts_skip(t, "the engine has the first device only");

@@ -1,4 +1,4 @@
-/* What no entry of a backend does beside its work: print, change the calling thread, end the process.
+/* No entry of a backend does these things beside its work: print, change the calling thread, end the process.
  *
  * While a case runs, standard output and standard error are one file of memory. The suite's own lines go to cts_out,
  * which is the standard output from before. */

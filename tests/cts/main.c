@@ -17,7 +17,7 @@ typedef struct main_counts {
   unsigned passed, failed, skipped, expected, devices;
 } main_counts;
 
-/* What a device skipped, told at its end, reason by reason. */
+/* The cases that a device skipped, told at its end, reason by reason. */
 enum { MAIN_SKIPS = 128 };
 typedef struct main_skips {
   unsigned count;
@@ -148,7 +148,8 @@ static void main_devices(cts *t, const main_options *options, main_counts *count
   }
 }
 
-/* What the backend has left behind: host memory, engine objects that did not survive, validation messages. */
+/* The things that the backend has left behind: host memory, engine objects that did not survive, validation
+ * messages. */
 static void main_leftovers(cts *t, main_counts *counts) {
   const long long bytes = atomic_load(&t->heap.live_bytes);
   if (bytes) {

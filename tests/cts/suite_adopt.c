@@ -1,4 +1,4 @@
-/* What adoption refuses. That it works is what the whole suite shows on adopted devices. */
+/* Adoptions that are refused. That it works is what the whole suite shows on adopted devices. */
 #include <string.h>
 
 #include "cts/cts.h"
@@ -120,7 +120,7 @@ static void adopt_engine_fence(cts *t) {
   ops->point_release(t->device, &point, GM_CLOSE_NORMAL);
 }
 
-/* What would be work on the queue is refused with the reason, and nothing is written. */
+/* A call that would be work on the queue is refused with the reason, and nothing is written. */
 static void adopt_refuses_copies(cts *t, void *stream, const gm_memory *memory) {
   const gm_backend_ops *ops = t->ops;
   const gm_rect rect = {.row_bytes = 8, .rows = 2};
@@ -139,7 +139,8 @@ static void adopt_refuses_copies(cts *t, void *stream, const gm_memory *memory) 
   CTS_CHECK(t, point.handle == 77 && point.value == 77);
 }
 
-/* What was imported, or copied from that, is asked and waited for without a submission. The copy lives on by itself. */
+/* A point that was imported, or copied from one, is asked and waited for without a submission. The copy lives on by
+ * itself. */
 static void adopt_points_without_leave(cts *t, void *stream) {
   const gm_backend_ops *ops = t->ops;
   const gm_native_point *native = t->mode->engine->point(t);

@@ -1,4 +1,4 @@
-/* What a backend says about itself, its devices, their memory types and figures. */
+/* The words of a backend about itself, its devices, their memory types and figures. */
 #include <string.h>
 
 #include "cts/cts.h"
@@ -195,7 +195,7 @@ static void figures_free_falls(cts *t) {
   CTS_CHECK(t, falls);
 }
 
-/* What the flags of a type say of each other. */
+/* The flags of a type agree with each other. */
 static void types_tell_the_truth(cts *t) {
   for (uint32_t i = 0; i < t->type_count && !t->failed; i++) {
     const uint32_t flags = t->types[i].flags, visible = GM_MEMORY_HOST_VISIBLE | GM_MEMORY_HOST_POINTER;

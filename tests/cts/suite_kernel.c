@@ -1,5 +1,5 @@
-/* What a backend may do by a kernel of its own: many small copies of whole words at once, and floats of 16 bits that
- * become floats of 32 bits. */
+/* The work that a backend may do by a kernel of its own. It makes many small copies of whole words at once, and floats
+ * of 16 bits that become floats of 32 bits. */
 #include <math.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ static void kernel_many_words(cts *t) {
 
 enum { KERNEL_ALL = 65536 }; /* numbers of 16 bits */
 
-/* What the number is, by arithmetic. A NaN keeps its payload, and one of fp16 becomes quiet. */
+/* The number, by arithmetic. A NaN keeps its payload, and one of fp16 becomes quiet. */
 static uint32_t kernel_wide(uint16_t number, gm_dtype from) {
   const uint32_t sign = (uint32_t)(number & 0x8000) << 16, fraction = number & 0x3ff;
   const int exponent = number >> 10 & 31;
@@ -80,7 +80,7 @@ static uint32_t kernel_wide(uint16_t number, gm_dtype from) {
   return sign | bits;
 }
 
-/* What `to` should hold after `count` numbers of `from`. */
+/* The numbers that `to` should hold after `count` numbers of `from`. */
 static void kernel_oracle(unsigned char *to, const unsigned char *from, uint64_t count, gm_dtype type) {
   for (uint64_t i = 0; i < count; i++) {
     uint16_t number;

@@ -95,8 +95,8 @@ static uint64_t full_free_bytes(cts *t) {
   return known ? figures.driver.free_bytes : GM_UNKNOWN_BYTES;
 }
 
-/* A failed allocation keeps nothing. Others on a card move the figure, and a driver may take some for itself at first:
- * one round in which all comes back is enough. */
+/* A failed allocation keeps nothing. Others on a card move the figure, and a driver may take some for itself at first.
+ * One round in which all comes back is enough. */
 static void full_comes_back(cts *t) {
   gm_memory memory, unused;
   bool back = false;

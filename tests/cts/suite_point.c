@@ -1,4 +1,4 @@
-/* What a point promises: once it has passed, whoever may know of it sees the bytes; until then nobody is told so. The
+/* A point promises this: once it has passed, whoever may know of it sees the bytes; until then nobody is told so. The
  * bytes are read on another stream that waits for nothing, so a point that lies shows. */
 #include <sched.h>
 #include <stdlib.h>

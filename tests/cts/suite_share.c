@@ -119,7 +119,7 @@ static bool share_refuses(cts *t, const gm_shared *wrong, const char *what) {
   return cts_check(t, status != GM_OK && memcmp(&memory, &untouched, sizeof memory) == 0, what, __FILE__, __LINE__);
 }
 
-/* What another process sends is input. */
+/* The words of another process are input. */
 static void share_bad_words(cts *t, const gm_memory *memory, const gm_shared *shared) {
   gm_shared wrong[8];
   (void)memory;

@@ -149,7 +149,7 @@ static void point_time_out(cts *t) {
   }
 }
 
-/* How much waits at once. PoCL's time for an unordered queue grows with more than the fourth power of that: there a
+/* How much waits at once. PoCL's time for an unordered queue grows with more than the fourth power of that. There a
  * count is enough that no ring of 256 holds. */
 static uint32_t stream_backlog(const cts *t, uint32_t ordered, uint32_t unordered) {
   return t->kinds[0] == GM_STREAM_UNORDERED ? unordered : ordered;

@@ -59,7 +59,7 @@ static void vmm_map_and_unmap(cts *t) {
   CTS_OK(t, ops->vmm_unreserve(t->device, address, 2 * PIECES * granule, GM_CLOSE_NORMAL, &t->err));
 }
 
-/* What copies take for a part of a reserved range. */
+/* The memory that copies take for a part of a reserved range. */
 static gm_status vmm_memory(cts *t, uint64_t address, uint64_t bytes, gm_memory *out) {
   const gm_status status = t->ops->vmm_memory(t->device, address, bytes, 0, out, &t->err);
   if (status == GM_OK) t->memories[t->memory_count++] = *out;

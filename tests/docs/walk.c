@@ -1,5 +1,5 @@
-/* A request that finds an empty pool, one that finds a freed block, a quick free and another one, each in a function of
- * its own: check_walks.py traces which files they enter. */
+/* A request that finds an empty pool, one that finds a freed block, a quick free and another one. Each is in a
+ * function of its own, because check_walks.py traces which files they enter. */
 #include <stdio.h>
 #include <stdlib.h>
 

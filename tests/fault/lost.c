@@ -133,7 +133,7 @@ static void lost_calls(lost *l, const char *backend) {
   lost_check(gm_device_open_index(l->ctx, backend, 0, &again, &why) != GM_OK, "opening it while it is lost", &why);
 }
 
-/* What was made in other ways is lost as well, and says so. */
+/* Memory that was made in other ways is lost as well, and says so. */
 static void lost_held(lost *l) {
   gm_buffer *buffer = NULL;
   gm_error why = {.status = GM_OK};
@@ -148,7 +148,7 @@ static void lost_held(lost *l) {
   LOST_GONE(gm_device_state(l->adopted, err));
 }
 
-/* What does not need the device goes on. */
+/* Calls that do not need the device go on. */
 static void lost_rest(lost *l) {
   const gm_request request = {.bytes = LOST_BYTES};
   gm_block block;

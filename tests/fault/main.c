@@ -2,18 +2,16 @@
  *
  *   gm_fault_sweep [--backend B] [--scenario S] [--host|--driver|--lost] [--all] [--verbose]
  *
- * For each backend and scenario every request for host memory fails once. Of every driver entry that the scenario
- * calls, the first, second, third and last call fail once (--all: every call). After each failure there is an error or
- * a success, never a crash. Everything can be closed, all host memory and all driver objects are back, and the same
- * scenario then works.
- * Most scenarios open context, device and pool in the same way. Failures of these calls are played where the scenario
- * is about opening, with --all, and in a scenario that was named. The others begin with what comes after. Under
- * AddressSanitizer every fault is played, and the scenario works again after every few of them. Other builds play a
- * sample of the faults (support/sample.h), and try the scenario after each. --all plays and tries all of them.
- * --lost: from one call on, every call of the driver answers that the device is lost. That call moves through the
- * scenario. What the driver has is then not counted.
- * Prints "N passed, N failed" last; exit code 0 when none failed, 77 when there was nothing to sweep, 2 bad
- * usage. */
+ * For each backend and scenario every request for host memory fails once. The first, second, third and last call of
+ * every driver entry that the scenario makes fail once (--all: every call). After each failure there is an error or a
+ * success, never a crash. Everything can be closed, all host memory and all driver objects are back, and the same
+ * scenario then works. Most scenarios open context, device and pool in the same way. Failures of these calls are
+ * played where the scenario is about opening, with --all, and in a scenario that was named. The others begin with what
+ * comes after. Under AddressSanitizer every fault is played, and the scenario works again after every few of them.
+ * Other builds play a sample of the faults (support/sample.h), and try the scenario after each. --all plays and tries
+ * all of them. --lost: from one call on, every call of the driver answers that the device is lost. That call moves
+ * through the scenario. The memory that the driver has is then not counted. Prints "N passed, N failed" last; exit
+ * code 0 when none failed, 77 when there was nothing to sweep, 2 bad usage. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +65,7 @@ static outcome sweep_run(const sweep *w, const scenario *what, const char *backe
   return got;
 }
 
-/* What is wrong with how a run ended; NULL: nothing. */
+/* The fault in how a run ended; NULL: none. */
 static const char *sweep_judge(const outcome *got, const fault_plan *plan) {
   if (got->ended) return "something cannot be closed afterwards";
   if (got->host_live) return "host memory is left";

@@ -50,7 +50,7 @@ static gm_status scenario_pool(session *s, gm_error *err) {
   return status;
 }
 
-/* Of a call that has no gm_error of its own. */
+/* The status of a call that has no gm_error of its own. */
 static gm_status scenario_say(gm_status status, const char *op, gm_error *err) {
   err->status = status;
   snprintf(err->op, sizeof err->op, "%s", op);
@@ -253,7 +253,7 @@ static gm_status scope_count(void *object, gm_stream *stream) {
   return GM_OK;
 }
 
-/* What a scope owns goes on every path: IO if it did not. */
+/* An object that a scope owns goes on every path: IO if it did not. */
 static gm_status buffers_in_scope(session *s, const gm_buffer_params *params, gm_error *err) {
   const gm_request requests[2] = {{.bytes = 5000}, {.bytes = 600}};
   const gm_batch_params batch = {.struct_size = sizeof batch, .requests = requests, .count = 2};

@@ -22,7 +22,7 @@ gm_status scenario_warm_up(session *s, gm_error *err) {
   return status;
 }
 
-/* What was served is the session's to free, so that a refused free is tried again. */
+/* A block that was served is the session's to free, so that a refused free is tried again. */
 static gm_status batch_round(session *s, uint32_t flags, const void *const *contents, gm_error *err) {
   gm_request requests[POOL_PARTS];
   gm_part parts[POOL_PARTS];

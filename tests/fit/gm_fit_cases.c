@@ -28,7 +28,7 @@ enum {
   FIT_PARTS
 };
 
-/* What one part of a case looks like over all runs. */
+/* The results of one part of a case over all runs. */
 typedef struct fit_part {
   const char *name;
   uint64_t runs, exact;

@@ -1,5 +1,5 @@
-/* Any bytes as a piece of the codec "planes", as they are and with checksums that fit: refused, or plain bytes that
- * come back once more. */
+/* Any bytes as a piece of the codec "planes", as they are and with checksums that fit. They are refused, or they are
+ * plain bytes that come back once more. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void put(unsigned char *at, uint64_t number, int bytes) {
   for (int i = 0; i < bytes; i++) at[i] = (unsigned char)(number >> 8 * i);
 }
 
-/* What somebody hostile can do, too. */
+/* Somebody hostile can do this, too. */
 static void seal(unsigned char *piece, uint64_t bytes) {
   uint64_t place = 0;
   if (bytes >= HEAD) put(piece + 12, gm__checksum_kind_here(), 4);

@@ -5,7 +5,7 @@
 
 #include "fuzz/fuzz_model.h"
 
-/* What every accepted file must satisfy, whatever is in it. */
+/* Every accepted file must satisfy this, whatever is in it. */
 static void check_tensor(const gm_model *model, uint64_t index, uint64_t length, uint64_t *at) {
   gm_tensor_info info = {.struct_size = sizeof info};
   uint64_t found = UINT64_MAX;

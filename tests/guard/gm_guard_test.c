@@ -58,7 +58,7 @@ static gm_block guard_take(guard_bench *b, uint64_t bytes, gm_stream *stream) {
   return block;
 }
 
-/* What a kernel with a wrong index does: the driver allocation is written beside the block. */
+/* A kernel with a wrong index does this: the driver allocation is written beside the block. */
 static void guard_scribble(guard_bench *b, const gm_block *block, int64_t at, unsigned char byte, gm_stream *stream) {
   gm_memory memory;
   uint64_t offset;
@@ -238,7 +238,7 @@ static void test_how_many_are_held_back(void **state) {
   guard_close(&b);
 }
 
-/* What is held back is memory all the same, when there is no other. */
+/* Memory that is held back is memory all the same, when there is no other. */
 static void test_memory_that_is_held_back(void **state) {
   (void)state;
   guard_bench b;

@@ -51,7 +51,7 @@ static int shadow_run(bool bad, gm_strategy strategy, uint32_t flags) {
   return result;
 }
 
-/* What the child wrote to its standard error, and whether it came to a good end. */
+/* The words of the child on its standard error, and whether it came to a good end. */
 static bool shadow_child(bool bad, gm_strategy strategy, uint32_t flags, char *text, size_t capacity) {
   int ends[2], status = 0;
   size_t length = 0;

@@ -11,8 +11,7 @@ paragraph begins with "The same". None names a number of a feature or a target (
 No sentence of BEGUN begins with What, Of, Who, Else, As, Also or And: it begins with its subject. A question may, and a
 title in bold.
 
-Read are the comments of C and C++ and the text of *.md. COVERED has the folders and files that are held to this. In
-HEADERS_ONLY the comments of .c and .cpp are not read.
+Read are the comments of C and C++ and the text of *.md. COVERED has the folders and files that are held to this.
 """
 import os
 import re
@@ -23,7 +22,6 @@ COVERED = ["include", "core", "backends", "docs", "tools", "examples", "integrat
 BEGUN = ("",) # all
 NOT_HELD = {"docs/STATUS.md", "core/heap/object_sweep.c", "tests/data/view/RULES.md", "tests/data/view/SCHEMA.md"}
 SOURCES = (".c", ".h", ".cpp", ".hpp")
-HEADERS_ONLY = ("tests", "integrations")
 MOST_WORDS = 25
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*(.*?)\*/|//([^\n]*)', re.S)
 IDENTIFIER = r"\*?(?:\w*_\w*[\w*]|[A-Z][A-Z0-9]+)(?:\(\)|\.h)?"
@@ -99,9 +97,8 @@ def files(root, top):
     path = os.path.join(root, top)
     if os.path.isfile(path):
         yield path
-    kinds = (".h", ".hpp", ".md") if top.split("/")[0] in HEADERS_ONLY else (*SOURCES, ".md")
     for folder, _, names in sorted(os.walk(path)):
-        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(kinds))
+        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith((*SOURCES, ".md")))
 
 
 def check(root, tops):

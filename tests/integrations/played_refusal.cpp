@@ -4,7 +4,7 @@
 
 namespace {
 
-// What ONNX Runtime does at the border of its interface.
+// ONNX Runtime does this at the border of its interface.
 template <class call>
 int is_refused(call alloc) {
   try {

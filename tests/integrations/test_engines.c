@@ -1,4 +1,4 @@
-/* Several engines of one process on gm's pools, and engines that do wrong: they free twice, forget their streams,
+/* Several engines of one process on gm's pools, and engines that do wrong. They free twice, forget their streams,
  * destroy the device first, and run out of memory in the middle of a model. On a simulated card, and on the host. */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -53,7 +53,8 @@ static void test_the_environment_chooses_the_api(void **state) {
   assert_int_equal(unsetenv("GM_BACKENDS"), 0);
 }
 
-/* PyTorch; CuPy in C; CuPy by stream, numba and RMM, which call gm_cards_alloc. What one gives up serves another. */
+/* PyTorch; CuPy in C; CuPy by stream, numba and RMM, which call gm_cards_alloc. Memory that one gives up serves
+ * another. */
 static void test_engines_use_the_same_memory(void **state) {
   (void)state;
   uint64_t free_bytes = 0, total = 0;
@@ -132,7 +133,7 @@ static void test_a_stream_is_forgotten_and_its_handle_comes_again(void **state) 
   assert_cu(cu.cuMemFreeHost(seen));
 }
 
-/* The same while another stream is captured, where nobody may wait for the device. */
+/* A handle comes again while another stream is captured, where nobody may wait for the device. */
 static void test_a_handle_comes_again_beside_a_capture(void **state) {
   (void)state;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

@@ -36,7 +36,7 @@ static void test_a_capture_runs_out_of_memory(void **state) {
   gm_torch_release_pool(0, one);
 }
 
-/* What the card's pool keeps for reuse makes room for a graph, also during the capture. */
+/* Memory that the card's pool keeps for reuse makes room for a graph, during the capture, too. */
 static void test_idle_memory_of_the_card_serves_a_capture(void **state) {
   (void)state;
   uint64_t free_bytes = 0, total = 0;
@@ -161,7 +161,7 @@ static void test_two_threads_capture_at_once(void **state) {
   pthread_barrier_destroy(&both);
 }
 
-/* torch warms up in a graph's pool before it captures. What the warm-up has freed serves the capture. */
+/* torch warms up in a graph's pool before it captures. Memory that the warm-up has freed serves the capture. */
 static void test_a_warm_up_in_the_pool_serves_the_capture(void **state) {
   (void)state;
   meant filter;

@@ -40,7 +40,7 @@ void end() {
   gm_torch_release_pool(0, same_id);
 }
 
-// What torch._C._cuda_beginAllocateCurrentThreadToPool passes.
+// The arguments that torch._C._cuda_beginAllocateCurrentThreadToPool passes.
 void one_thread_is_meant() {
   const auto mine = std::this_thread::get_id();
   begin(0, id, [mine](stream_handle) { return std::this_thread::get_id() == mine; });

@@ -1,4 +1,4 @@
-/* torch's private pools through the functions for cards: giving back, wrong order, wrong ids. What a graph's memory
+/* torch's private pools through the functions for cards: giving back, wrong order, wrong ids. The memory that a graph
  * holds while other work goes on is played by torch_play.c. */
 #include "tests/integrations/torch_graph_scene.h"
 
@@ -41,7 +41,7 @@ static void test_outputs_outlive_their_graph(void **state) {
   assert_int_equal(held(), before);
 }
 
-/* As many begins as releases: the first release takes nothing from the other graph. */
+/* There are as many begins as releases: the first release takes nothing from the other graph. */
 static void test_two_graphs_share_a_pool(void **state) {
   (void)state;
   CUdeviceptr first[PARTS], second[PARTS];

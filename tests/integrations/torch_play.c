@@ -172,7 +172,7 @@ static void empty_cache_gives_all_back(void) {
 
 enum { GRAPH_BYTES = 256 << 10, OUTPUTS = 3, SPOTS = 64, REPLAYS = 100 };
 
-/* What torch's filter does: it wants the streams of one capture. The id is known once the capture has begun. */
+/* torch's filter does this: it wants the streams of one capture. The id is known once the capture has begun. */
 typedef struct torch_graph {
   gm_torch_pool_id pool;
   _Atomic uint64_t capture;

@@ -1,5 +1,5 @@
-/* What the engine of examples/minilm refuses: models that are none of its own, and a host without memory. Made-up
- * models of one layer.
+/* The models that the engine of examples/minilm refuses, as they are none of its own, and a host without memory.
+ * Made-up models of one layer.
  *
  *   test_minilm_refusals cpu|opencl|opencl-gm */
 #include "minilm/scene.h"

@@ -1,5 +1,5 @@
-/* - gm_model_test [--seed N] [--ops N] [--strategy S] [--backend B] [--device I] [--threads N] [--untracked 1]
- *   [--no-vmm 1] [--zero-segments 1] [--streams N] [--quota BYTES] [--spans 1] [--adopted 1]
+/* - `gm_model_test [--seed N] [--ops N] [--strategy S] [--backend B] [--device I] [--threads N] [--untracked 1]
+ *   [--no-vmm 1] [--zero-segments 1] [--streams N] [--quota BYTES] [--spans 1] [--adopted 1]`
  * - gm_model_test --schedules N [--seed N] [--strategy S] [--threads N] [--no-vmm 1]: schedule.h
  *
  * A pool under random operations, watched by a model that knows nothing of how the pool works. Live ranges never
@@ -100,7 +100,7 @@ static void check_pooling(model *m) {
   gm_pool_trim(m->pool, 0);
 }
 
-/* What the pool says it could give back is what a trim gives, once all streams are done. */
+/* The bytes that the pool says it could give back are those that a trim gives, once all streams are done. */
 static void check_reclaimable(model *m) {
   for (uint32_t i = 0; i < m->stream_count; i++) CHECK_OK(m, gm_stream_sync(m->streams[i], &err));
   const uint64_t said = gm_pool_collect(m->pool), given = gm_pool_trim(m->pool, 0);

@@ -152,7 +152,7 @@ static gm_status late_stream_sync(void *device, void *stream, gm_error *err) {
   return GM_OK;
 }
 
-/* Of a mute one, the engine's, gm only lets go. */
+/* gm only lets go of a mute one, the engine's. */
 static void late_stream_close(void *device, void *handle, gm_close_mode mode) {
   late_stream *stream = handle;
   if (mode == GM_CLOSE_NORMAL) late_stream_sync(device, stream, NULL);

@@ -22,7 +22,7 @@ uint32_t *late_words(late_driver *driver, uint64_t address, uint64_t *bytes) {
   return NULL;
 }
 
-/* What leaves must be used by nobody, and whoever looks at it later finds something else there. */
+/* Blocks that leave must be used by nobody, and whoever looks at them later finds something else there. */
 static void memory_leave(late_driver *driver, uint64_t address, uint64_t bytes) {
   if (late_is_busy(driver, address, bytes)) {
     late_fault(driver, "0x%llx + %llu leaves while work on it is pending", (unsigned long long)address,

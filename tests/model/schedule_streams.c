@@ -26,7 +26,7 @@ static gm_backend_point inner_of(const gm_point *point) {
   return (gm_backend_point){.handle = point->handle, .value = point->value};
 }
 
-/* Of a mute stream it is what gm_stream_import_point makes of the engine's own. */
+/* The point of a mute stream is what gm_stream_import_point makes of the engine's own. */
 gm_point point_of(schedule *s, int stream) {
   gm_point point = {0};
   if (!is_mute(s, stream)) {

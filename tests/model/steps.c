@@ -76,7 +76,7 @@ void verify(worker *w, owned *o, gm_stream *stream) {
   o->stream = stream;
 }
 
-/* What the answer asks of the owner of the stream. */
+/* The answer asks this of the owner of the stream. */
 static bool obey(model *m, gm_acquire answer, const owned *o, gm_stream *stream) {
   if (answer == GM_ACQUIRE_NEEDS_BARRIER) CHECK_OK(m, gm_stream_barrier(stream, &err));
   if (answer == GM_ACQUIRE_NEEDS_WAIT) {

@@ -3,7 +3,8 @@
  *
  *   process_share BACKEND [some|none]
  *
- * "none": the device declares no way to share, and refuses to. "some": it must declare one. Else: 77 where it does not.
+ * "none": the device declares no way to share, and refuses to. "some": it must declare one. It is 77 where it does
+ * not.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -167,7 +168,7 @@ static int share_count(uint32_t kinds) {
   return rounds;
 }
 
-/* What declares nothing gives nothing, in either direction. */
+/* A process that declares nothing gives nothing, in either direction. */
 static int share_none(side *s, uint32_t kinds) {
   gm_shared shared = {.struct_size = sizeof shared, .bytes = 1, .whole_bytes = 1, .fd = -1};
   gm_block block;

@@ -1,5 +1,5 @@
-/* How much stack the calls of gm take beyond what a thread takes that does nothing: no call more than the documents
- * say. The stack is painted before the thread starts, and the paint that is left is counted afterwards.
+/* How much stack the calls of gm take beyond what a thread takes that does nothing: no call more than docs/threads.md
+ * says. The stack is painted before the thread starts, and the paint that is left is counted afterwards.
  *
  * usage: process_stack BACKEND MOST_BYTES */
 #include <pthread.h>

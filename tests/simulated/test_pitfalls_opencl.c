@@ -377,7 +377,7 @@ static void test_each_call_fails(void **state) {
 
 /* ---- a lost device ---- */
 
-/* What writes say after a few of them, and what the device says then. */
+/* The answers of writes after a few of them, and the device's answer then. */
 static gm_status lost_by(const char *script, int32_t *out_code, gm_status *out_state) {
   static const unsigned char bytes[100];
   pool_bench bench;

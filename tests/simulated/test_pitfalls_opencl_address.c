@@ -1,5 +1,5 @@
-/* Pitfalls of memory at an address (shared virtual memory, Intel's unified shared memory, buffers mapped for life),
- * each played by the simulated driver and met through gm's public interface. */
+/* Pitfalls of memory at an address: shared virtual memory, Intel's unified shared memory, buffers mapped for life. The
+ * simulated driver plays each, and gm's public interface meets it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -180,7 +180,7 @@ static void test_fence_that_is_none(void **state) {
   sparse_close(&s);
 }
 
-/* What was submitted happens: the answer of one wait does not say that it has not. */
+/* Work that was submitted happens: the answer of one wait does not say that it has not. */
 static void test_wait_for_a_bind_fails_once(void **state) {
   (void)state;
   sparse_scene s;

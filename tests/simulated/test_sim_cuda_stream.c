@@ -1,4 +1,4 @@
-/* The simulated CUDA driver by itself: order of work. What forgets a wait must be seen to go wrong. */
+/* The simulated CUDA driver by itself: order of work. A program that forgets a wait must be seen to go wrong. */
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>

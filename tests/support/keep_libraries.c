@@ -1,8 +1,8 @@
 /* In every test program of a sanitized build, and preloaded into engines that unload a driver: a library that was
  * loaded stays. A leak keeps its name so: Mesa keeps a table of the processor's caches in a static variable (on AMD,
- * util/u_cpu_detect.c), and loses it when it is unloaded. The sanitizers clear their shadow of each library that comes
- * or goes, and the thread sanitizer lists all libraries at each dlopen: that was nine tenths of the time of Vulkan's
- * tests. Other builds unload. */
+ * util/u_cpu_detect.c). It loses the table when it is unloaded. The sanitizers clear their shadow of each library that
+ * comes or goes, and the thread sanitizer lists all libraries at each dlopen. That was nine tenths of the time of
+ * Vulkan's tests. Other builds unload. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>

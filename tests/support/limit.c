@@ -1,6 +1,6 @@
-/* gm_limit SECONDS COMMAND...: runs the command, and leaves as it does. After that time (less what the command waited
- * for a core) it prints the stack of every thread of it and of its children (eu-stack, else gdb; without both where the
- * kernel has them), kills them, leaves with 1. */
+/* gm_limit SECONDS COMMAND...: runs the command, and leaves as it does. After that time, less what the command waited
+ * for a core, it prints the stack of every thread of it and of its children. It uses eu-stack, or gdb; without both,
+ * the kernel's stacks where it has them. Then it kills them, and leaves with 1. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>

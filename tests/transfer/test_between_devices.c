@@ -46,7 +46,7 @@ static void check_pair(transfer_world *w) {
   assert_int_equal(world_stats(from).peer_copies, 0);
 }
 
-/* What the streams of both ends were given before is part of it. */
+/* Work that the streams of both ends were given before is part of it. */
 static void check_order(transfer_world *w) {
   gm_peer_result result;
   const world_end *to = &w->ends[1], *from = &w->ends[0];

@@ -1,6 +1,6 @@
-/* Copies with codecs on the devices that are there, and on the simulated drivers: gm's own codecs and a program's, both
- * directions, pieces smaller and larger than a slot, a device without streams, and no host memory. The first argument
- * names the only backend to try. */
+/* Copies with codecs on the devices that are there, and on the simulated drivers. The codecs are gm's own and a
+ * program's. There are both directions, pieces smaller and larger than a slot, a device without streams, and no host
+ * memory. The first argument names the only backend to try. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

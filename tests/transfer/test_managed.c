@@ -34,7 +34,7 @@ static void managed_to(gm_managed *managed, gm_managed_place place, uint64_t off
 
 static const char *const backends[] = {"cpu", "opencl", "vulkan"};
 
-/* What a portable program does: host, device, host. */
+/* A portable program does this: host, device, host. */
 static void check_turns(const world_end *end) {
   gm_managed *managed = managed_make(end, BYTES, true);
   unsigned char *host = gm_managed_host(managed);
@@ -110,7 +110,7 @@ static void test_used_memory_is_zeroed(void **state) {
   world_finish(&w);
 }
 
-/* Who holds a unit is known for each unit; a range is widened to whole units, and no byte is lost by it. */
+/* The holder of each unit is known; a range is widened to whole units, and no byte is lost by it. */
 static void check_units(const world_end *end) {
   gm_managed *managed = managed_make(end, BYTES, true);
   unsigned char *host = gm_managed_host(managed);
@@ -208,7 +208,7 @@ static bool maps_for_life(gm_device *device) {
   return false;
 }
 
-/* Of OpenCL's drivers PoCL must have it. Others may have SVM of coarse grain alone. */
+/* PoCL must have it, of OpenCL's drivers. Others may have SVM of coarse grain alone. */
 static bool has_one_memory(const char *backend, const world_end *end) {
   const gm_device_info *info = gm_device_get_info(end->device);
   const bool may_lack = strcmp(backend, "opencl") == 0 && strcmp(info->driver, "pocl") != 0;

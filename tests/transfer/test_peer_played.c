@@ -147,7 +147,7 @@ static void test_enabled_and_disabled_in_balance(void **state) {
   }
 }
 
-/* What the program disabled, copies do not enable. */
+/* Copies do not enable access that the program disabled. */
 static void test_disabled_stays_disabled(void **state) {
   (void)state;
   transfer_world w;
@@ -258,7 +258,7 @@ static void *release_later(void *unused) {
   return NULL;
 }
 
-/* What the receiving stream waits for on the device is waited for before gm reads the sender's memory. */
+/* gm waits for the events that the receiving stream waits for on the device, before it reads the sender's memory. */
 static void test_a_staged_copy_follows_its_stream(void **state) {
   (void)state;
   transfer_world w;

@@ -24,7 +24,7 @@ static void cases_run_group(view_case *view, const char *group) {
   }
 }
 
-/* What every case must have, so that a broken file cannot pass by expecting nothing. */
+/* Every case must have these, so that a broken file cannot pass by expecting nothing. */
 static bool cases_is_complete(view_case *view, json_object *root, const char *name) {
   static const char *const keys[] = {"schema", "id",      "group", "title",    "why",
                                      "rules",  "sources", "input", "expected", NULL};

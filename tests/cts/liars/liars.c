@@ -96,8 +96,8 @@ static gm_status liar_free_never_falls(void *driver, uint32_t index, void *devic
   return status;
 }
 
-/* Freed memory is kept for the next request of its size, and wiped then: not when it is handed out, but when it is read
- * first. */
+/* Freed memory is kept for the next request of its size. It is wiped when it is read first, not when it is handed
+ * out. */
 static gm_memory liar_kept;
 static uint64_t liar_unwiped;
 

@@ -42,7 +42,7 @@ typedef struct control_figure {
   uint64_t number;
 } control_figure;
 
-/* What a program that cleaned up leaves at 0. */
+/* The figures that a program that cleaned up leaves at 0. */
 static size_t control_live(control_figure out[16]) {
   const control_figure figures[] = {
       {"contexts", (uint64_t)sim_context_count(-1)}, {"primary_references", (uint64_t)sim_context_primary_references()},

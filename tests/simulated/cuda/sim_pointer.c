@@ -1,4 +1,4 @@
-/* What the driver knows of an address. */
+/* The driver's knowledge of an address. */
 #include <string.h>
 
 #include "tests/simulated/cuda/sim_call.h"
@@ -62,7 +62,7 @@ CUresult cuPointerGetAttribute(void *out, CUpointer_attribute attribute, CUdevic
   return sim_leave(CUDA_SUCCESS);
 }
 
-/* Of an unknown address every answer is 0, except for the ordinal, and the call succeeds. */
+/* Every answer for an unknown address is 0, except for the ordinal, and the call succeeds. */
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **out, CUdeviceptr address) {
   CUresult result = sim_enter(sim_id_cuPointerGetAttributes);
   if (result) return result;

@@ -15,7 +15,7 @@ static size_t range_count, range_capacity;
 static uint64_t range_next_id = 1;
 static sim_span_list range_claims;
 
-/* As much as the system lends without access: a terabyte, less under tools that watch memory. */
+/* The size is what the system lends without access: a terabyte, less under tools that watch memory. */
 static void range_reserve(void) {
   for (uint64_t bytes = (uint64_t)1 << 40; bytes >= (uint64_t)1 << 34 && !range_claims.end; bytes >>= 1) {
     void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

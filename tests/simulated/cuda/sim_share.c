@@ -1,4 +1,4 @@
-/* Between processes: memory handles as file descriptors, allocations and events by IPC handle. What is shared is a
+/* Between processes: memory handles as file descriptors, allocations and events by IPC handle. Shared memory is a
  * memfd. An IPC handle says which file of which process, so its owner must still be there, as with a real driver. */
 #include <fcntl.h>
 #include <stdatomic.h>

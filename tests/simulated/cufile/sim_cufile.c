@@ -53,7 +53,7 @@ SIM_API sim_answer cuFileHandleRegister(void **out, sim_descriptor *of);
 SIM_API void cuFileHandleDeregister(void *handle);
 SIM_API ssize_t cuFileRead(void *handle, void *base, size_t bytes, off_t at, off_t to);
 
-/* What follows `key` in the script; NULL: it is not there. */
+/* The text that follows `key` in the script; NULL: it is not there. */
 static const char *sim_word(const char *key) {
   const char *script = getenv("SIMCUFILE");
   const char *found = script ? strstr(script, key) : NULL;

@@ -1,5 +1,5 @@
-/* Between processes. As the runtimes do it: the flag of an IPC handle was 0 before 6.0, and a descriptor is imported by
- * its address before 7.1. */
+/* Between processes. The runtimes do it so: the flag of an IPC handle was 0 before 6.0, and a descriptor is imported
+ * by its address before 7.1. */
 #include <string.h>
 
 #include "tests/simulated/hip/sim_hip_thread.h"

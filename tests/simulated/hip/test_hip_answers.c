@@ -1,4 +1,4 @@
-/* What HIP and the kernel's files say is input: nonsense, failures, no host memory for it. */
+/* The words of HIP and of the kernel's files are input: nonsense, failures, no host memory for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -124,7 +124,7 @@ SIM_EXPORT int roctxRangePushA(const char *message) { return sim_push(message); 
 SIM_EXPORT int roctxRangePop(void);
 SIM_EXPORT int roctxRangePop(void) { return sim_pop(); }
 
-/* What was told so far; the three counts are 0 where everything has ended. */
+/* The counts until now; the three counts are 0 where everything has ended. */
 SIM_EXPORT const char *simMarks(int *depth, int *heaps, int *regions);
 SIM_EXPORT const char *simMarks(int *depth, int *heaps, int *regions) {
   *depth = sim_depth;

@@ -3,7 +3,7 @@
 
 #include "simulated/opencl/sim_opencl.h"
 
-/* What a device says of itself. */
+/* The words of a device about itself. */
 
 enum { NV_BUS = 0x4008, NV_SLOT = 0x4009, NV_DOMAIN = 0x400A, AMD_FREE = 0x4039, AMD_TOPOLOGY = 0x4037 };
 

@@ -154,6 +154,6 @@ const gm__opencl_syms sim_play = {.clGetPlatformIDs = sim_get_platforms,
                                   .clEnqueueSVMMap = sim_svm_map,
                                   .clGetExtensionFunctionAddressForPlatform = sim_extension};
 
-/* What gm looks for to mark the driver as simulated; never called. */
+/* gm looks for this to mark the driver as simulated; it is never called. */
 SIM_EXPORT void gmSimulatedDriver(void);
 SIM_EXPORT void gmSimulatedDriver(void) {}

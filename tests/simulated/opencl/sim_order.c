@@ -29,7 +29,7 @@ static void order_open(cl_event gate) {
   sim.real.clReleaseEvent(gate);
 }
 
-/* What the queue holds back; NULL: all queues. */
+/* The commands that the queue holds back; NULL: of all queues. */
 static void order_release(cl_command_queue queue) {
   for (int i = 0; i < ORDER_QUEUES; i++) {
     pthread_mutex_lock(&sim.mutex);

@@ -4,7 +4,7 @@
 
 #include "simulated/opencl/sim_opencl.h"
 
-/* What a played engine calls and gm does not: straight to the real loader. None of them takes a device. */
+/* Entries that a played engine calls and gm does not go straight to the real loader. None of them takes a device. */
 
 #define SIM_EXPORT __attribute__((visibility("default")))
 

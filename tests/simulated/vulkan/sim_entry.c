@@ -4,8 +4,8 @@
 
 #include "simulated/vulkan/sim_vulkan.h"
 
-/* Every entry that gm calls has a wrapper here. What is not listed in vulkan_syms.def goes to the real loader, unless
- * it takes a VkPhysicalDevice. That is not a real one here: then there is no such entry. */
+/* Every entry that gm calls has a wrapper here. Entries that are not listed in vulkan_syms.def go to the real loader,
+ * unless they take a VkPhysicalDevice. That is not a real one here: then there is no such entry. */
 
 #define SIM_EXPORT __attribute__((visibility("default")))
 
@@ -156,6 +156,6 @@ SIM_EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkGetInstanceProcAddr(VkInst
   return sim.real.vkGetInstanceProcAddr ? entry_vkGetInstanceProcAddr(instance, name) : NULL;
 }
 
-/* What gm looks for to mark the driver as simulated; never called. */
+/* gm looks for this to mark the driver as simulated; it is never called. */
 SIM_EXPORT void gmSimulatedDriver(void);
 SIM_EXPORT void gmSimulatedDriver(void) {}

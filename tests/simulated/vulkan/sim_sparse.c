@@ -100,7 +100,7 @@ static void sparse_check_poison(const sparse_buffer *buffer, uint64_t at, uint64
   }
 }
 
-/* What was bound in [at, at + bytes), whole. Its bytes go back to where they belong. */
+/* The binding in [at, at + bytes), whole. Its bytes go back to where they belong. */
 static void sparse_unbind(sparse_buffer *buffer, uint64_t at, uint64_t bytes) {
   for (uint32_t i = 0; i < buffer->count;) {
     const sparse_bind bind = buffer->binds[i];

@@ -267,7 +267,7 @@ static void test_sizes_up_to_the_limit(void **state) {
   assert_int_equal(peak, GM_PLAN_MAX_BYTES);
 }
 
-/* What the engine cannot plan, because it pads, may still have a plan. */
+/* Tensors that the engine cannot plan, because it pads, may still have a plan. */
 static void test_best_does_without_padding(void **state) {
   (void)state;
   const uint64_t half = GM_PLAN_MAX_BYTES / 2;

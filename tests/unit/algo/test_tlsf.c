@@ -67,7 +67,7 @@ static void test_a_bin_is_a_part_of_a_power_of_two(void **state) {
   assert_int_equal(gm__tlsf_bin(UINT32_MAX), GM__TLSF_BINS - 1);
 }
 
-/* What is there, walked from the edge: it tiles the memory, and every hole is found in its bin. */
+/* The memory, walked from the edge: pieces tile it, and every hole is found in its bin. */
 static void check_world(const world *w, uint64_t address, uint32_t granules) {
   uint32_t left = w->edge, total = 0, holes = 0, listed = 0;
   for (uint32_t number = at(w, left)->right; number; number = at(w, number)->right) {

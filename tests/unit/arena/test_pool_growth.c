@@ -53,7 +53,7 @@ static void take_little(void *argument) {
   for (atomic_fetch_add(&self->all->arrived, 1); atomic_load(&self->all->arrived) < self->all->count;) sched_yield();
 }
 
-/* What the pool has more when so many threads have taken little. */
+/* The bytes that the pool has more when so many threads have taken little. */
 static uint64_t measure_new_threads(pool_bench *bench, int count) {
   gm__thread threads[MOST_NEW];
   new_thread news[MOST_NEW];

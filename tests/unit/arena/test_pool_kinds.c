@@ -53,7 +53,7 @@ static void test_any_number_of_kinds(void **state) {
   }
 }
 
-/* What can more serves, where that costs nothing; memory that the host reads is another kind. */
+/* Memory that can do more serves, where that costs nothing; memory that the host reads is another kind. */
 static void test_a_kind_that_can_more_serves(void **state) {
   (void)state;
   static const gm_request asked[] = {{.bytes = 256, .align = 65536, .usage = GM_USAGE_UNIFORM | GM_USAGE_INDIRECT},

@@ -180,7 +180,8 @@ static void test_a_pool_that_is_nearly_full_takes_more(void **state) {
   pool_bench_close(&bench);
 }
 
-/* A handle takes 24 MiB at most, and less where there is little room: on the device, up to a cap, or up to a limit. */
+/* A handle takes 24 MiB at most. It takes less where there is little room: on the device, up to a cap, or up to a
+ * limit. */
 static void test_handles_follow_the_room(void **state) {
   (void)state;
   static const struct {

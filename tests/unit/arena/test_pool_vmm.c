@@ -140,7 +140,7 @@ static void test_a_full_device_moves_pages_together(void **state) {
   pool_bench_close(&bench);
 }
 
-/* What a stream may still use is not unmapped. */
+/* Memory that a stream may still use is not unmapped. */
 static void test_pages_of_a_busy_stream_stay(void **state) {
   (void)state;
   pool_bench bench;
@@ -224,7 +224,7 @@ static void test_a_cap_of_broken_pages(void **state) {
   pool_bench_close(&bench);
 }
 
-/* What cannot be had takes nothing from the driver, and nothing that is kept goes back for it. */
+/* A request that cannot be served takes nothing from the driver, and nothing that is kept goes back for it. */
 static void test_a_refused_request_moves_nothing(void **state) {
   (void)state;
   const struct { uint64_t cap, bytes; } cases[] = {{0, 100 * MIB}, {16 * MIB, 27 * MIB}, {16 * MIB, UINT64_C(1) << 41}};
@@ -354,7 +354,7 @@ static void hoard(void *argument) {
   for (int i = 0; i < 8; i++) give(bench, &blocks[i], NULL);
 }
 
-/* What a thread leaves behind serves others. */
+/* Memory that a thread leaves behind serves others. */
 static void test_pages_of_a_thread_that_ended_serve_others(void **state) {
   (void)state;
   pool_bench bench;

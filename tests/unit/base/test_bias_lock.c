@@ -112,8 +112,8 @@ static void test_the_home_thread_becomes_the_owner_again(void **state) {
   gm__bias_destroy(&lock);
 }
 
-/* A scheduler that runs threads of the highest priority first, on one processor: the owner runs on only while the
- * thread that waits for it sleeps. A wait that yields the processor, or spins, would never end. */
+/* A scheduler runs threads of the highest priority first, on one processor. The owner runs on only while the thread
+ * that waits for it sleeps. A wait that yields the processor, or spins, would never end. */
 int __real_nanosleep(const struct timespec *time, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
 int __real_sched_yield(void);

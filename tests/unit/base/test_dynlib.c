@@ -249,7 +249,8 @@ static bool is_mapped(const char *path) {
   return found;
 }
 
-/* Opens and closes it; is it still mapped then? Of two libraries that this program does not use otherwise. */
+/* Opens and closes it; is it still mapped then? The versions are of two libraries that this program does not use
+ * otherwise. */
 static bool stays_mapped(const char *name, bool keep) {
   const char *const names[] = {name, NULL};
   gm__dynlib_spec spec = {"testgpu", names, NULL, NULL};

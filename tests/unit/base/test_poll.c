@@ -1,4 +1,4 @@
-/* Looking again and again: how long the pauses are, and when they end. What they really take nobody promises. */
+/* Looking again and again: how long the pauses are, and when they end. Nobody promises how much they really take. */
 #include "core/base/poll.h"
 
 #include <setjmp.h>

@@ -130,7 +130,7 @@ static void test_native_structs(void **state) {
 
 #define SET ((void (*)(void))gm__sized_out)
 
-/* What a later version may give a name must be 0 today: each entry of it. */
+/* A name that a later version may give a meaning must be 0 today: each entry of it. */
 static void test_reserves_of_services(void **state) {
   (void)state;
   for (int i = 0; i < 2; i++) {

@@ -76,7 +76,7 @@ static void *keep_and_linger(void *unused) {
   return NULL;
 }
 
-/* What it kept may be another thread's by then. */
+/* The state that it kept may be another thread's by then. */
 static void test_an_ended_thread_finds_nothing(void **state) {
   (void)state;
   gm__thread_life *own = gm__thread_life_take();             /* makes gm's key */

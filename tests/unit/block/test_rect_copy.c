@@ -45,7 +45,7 @@ static gm_block take(const pool_bench *bench, uint64_t bytes) {
   return block;
 }
 
-/* What a strided copy means. */
+/* The meaning of a strided copy. */
 static void copy_by_loop(unsigned char *dst, const unsigned char *src, const gm_rect *rect) {
   const uint64_t src_row = rect->src_row_pitch ? rect->src_row_pitch : rect->row_bytes;
   const uint64_t dst_row = rect->dst_row_pitch ? rect->dst_row_pitch : rect->row_bytes;

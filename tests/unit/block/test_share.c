@@ -14,7 +14,7 @@
 
 enum { WHOLE = 1 << 20 };
 
-/* What the backend's share group is to do, and what it did. */
+/* The orders of the backend's share group, and its deeds. */
 static struct {
   gm_backend_ops ops;
   int exports, imports, closes;

@@ -149,7 +149,7 @@ static void test_contents_arrive(void **state) {
   }
 }
 
-/* What is refused leaves the pool with what it had. */
+/* A refused batch leaves the pool with what it had. */
 static void test_all_or_nothing(void **state) {
   (void)state;
   static const gm_request requests[COUNT] = {

@@ -1,5 +1,5 @@
 /* How many buffers a call looks at beside many others. Each buffer's struct has a page of its own here, which nobody
- * may touch: the first touch of a call is a fault, and is counted. So it does not matter in which way a call finds
+ * may touch. The first touch of a call is a fault, and is counted. So it does not matter in which way a call finds
  * them. */
 #include <setjmp.h>
 #include <stdarg.h>

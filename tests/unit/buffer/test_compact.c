@@ -1,5 +1,5 @@
-/* The end that a compaction reaches, in pools of segments: buffers of one size, random ones, beside locks and blocks,
- * in one run or in many with a bound. */
+/* The end that a compaction reaches, in pools of segments. There are buffers of one size, random ones, those beside
+ * locks and blocks, in one run or in many with a bound. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

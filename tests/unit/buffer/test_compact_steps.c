@@ -60,7 +60,7 @@ static void work(const steps_scene *scene, const gm_stream *stream) {
   gm__null_backend.point_release(device, &done, GM_CLOSE_NORMAL);
 }
 
-/* What a place in a row is: free, and two streams have work there; free; a buffer; else a block. */
+/* A place in a row is free, and two streams have work there; or free; or a buffer; or a block. */
 static bool is_busy(int i) { return i % 4 == 1; }
 static bool is_hole(int i) { return i % ROW == 0; }
 static bool is_buffer(int i) { return i % ROW == 3; }

@@ -21,7 +21,7 @@ enum { BYTES = 1000 };
 static const gm_request thousand = {.bytes = BYTES};
 static const gm_buffer_params a_buffer = {.struct_size = sizeof a_buffer, .request = {.bytes = BYTES}};
 
-/* What release functions saw, in their order. */
+/* The objects that release functions saw, in their order. */
 static struct {
   char names[64];
   uint64_t active[64]; /* blocks of the watched pool at that time */

@@ -124,7 +124,7 @@ static void test_contents_may_be_dropped(void **state) {
   pool_bench_close(&bench);
 }
 
-/* What calls on a sleeping pool say: requests, copies, mappings; frees serve. */
+/* The answers of calls on a sleeping pool: requests, copies, mappings; frees serve. */
 static void test_a_sleeping_pool_refuses_and_frees(void **state) {
   (void)state;
   pool_bench bench;
@@ -173,7 +173,7 @@ static void test_a_sleeping_pool_refuses_and_frees(void **state) {
   pool_bench_close(&bench);
 }
 
-/* What was freed meanwhile takes no memory at waking. */
+/* Memory that was freed meanwhile takes none at waking. */
 static void test_waking_takes_memory_for_what_lives(void **state) {
   (void)state;
   pool_bench bench;

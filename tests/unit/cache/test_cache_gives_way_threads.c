@@ -1,5 +1,5 @@
-/* A pool's requests evict tensors of a cache, and tensor sets, while other threads take and give leases back. What is
- * leased keeps its bytes, and every tensor is released once. */
+/* A pool's requests evict tensors of a cache, and tensor sets, while other threads take and give leases back. A leased
+ * object keeps its bytes, and every tensor is released once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>

@@ -105,7 +105,7 @@ static void test_exclusive_memory_that_was_locked_in_part(void **state) {
   cpu_end(&f);
 }
 
-/* As with plain memory: a forked child has its own from then on. */
+/* It is as with plain memory: a forked child has its own from then on. */
 static void test_exclusive_memory_in_a_forked_child(void **state) {
   (void)state;
   cpu_fixture f;

@@ -85,7 +85,7 @@ static void test_blocks_are_pointers(void **state) {
   }
 }
 
-/* What segments could not do: the whole segment would stay with the block. */
+/* Segments could not do this: the whole segment would stay with the block. */
 static void test_memory_goes_back_around_a_block(void **state) {
   (void)state;
   enum { COUNT = 32, KEPT = 13, SLACK = 4096 };
@@ -163,7 +163,7 @@ static void test_shared_blocks_are_not_in_pages(void **state) {
   pool_bench_close(&bench);
 }
 
-/* As with segments: what a forked child writes is its own. */
+/* It is as with segments: a forked child writes bytes of its own. */
 static void test_a_forked_child_writes_its_own(void **state) {
   (void)state;
   pool_bench bench;

@@ -29,8 +29,8 @@ static uint64_t pages_there(const gm_block *block, uint64_t bytes) {
   return count * page;
 }
 
-/* The host gives pages at their first use. What a pool takes of its promise is there at once; without a promise nothing
- * is. */
+/* The host gives pages at their first use. Memory that a pool takes of its promise is there at once; without a promise
+ * none is. */
 static void test_what_is_taken_of_a_promise_is_there(void **state) {
   temp_folder *root = *state;
   static const gm_strategy strategies[] = {GM_STRATEGY_BEST_FIT, GM_STRATEGY_BUCKET};

@@ -1,5 +1,5 @@
-/* The CPU backend between processes: this program starts itself once more, hands it a descriptor, and both see the same
- * bytes. And descriptors that are something else: none may be able to end this process. */
+/* The CPU backend between processes: this program starts itself once more, hands it a descriptor, and both see the
+ * same bytes. Descriptors may be something else: none may be able to end this process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Mapped pages serve on an adopted card as on an opened one: what is free in pieces serves a large request, with every
- * kind of limit, and without any. */
+/* Mapped pages serve on an adopted card as on an opened one. Memory that is free in pieces serves a large request,
+ * with every kind of limit, and without any. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Blocks of 200 MiB on a card of 256 MiB, every other freed: a request that fits into what is free, in pieces and at
- * the driver. */
+/* There are blocks of 200 MiB on a card of 256 MiB, every other freed. A request fits into what is free, in pieces and
+ * at the driver. */
 enum { BLOCKS = 50, PIECE_MIB = 4, ASKED_MIB = 100 };
 
 typedef struct limit_case {
@@ -90,7 +90,7 @@ static void test_each_limit(void **state) {
     if (!cases[i].full) continue;
     assert_int_equal(opened.got, BLOCKS);
     assert_int_equal(adopted.got, BLOCKS);
-    /* What lies idle can be used elsewhere, but for a page or two at the ends of each piece. */
+    /* Idle memory can be used elsewhere, but for a page or two at the ends of each piece. */
     const uint64_t freed = BLOCKS / 2 * PIECE_MIB * MIB, least = freed / 2;
     if (opened.reclaimable < least || adopted.reclaimable < least) {
       fail_msg("%s: opened %llu MiB, adopted %llu MiB idle of %llu", cases[i].name,

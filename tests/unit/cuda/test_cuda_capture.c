@@ -123,7 +123,7 @@ static void test_owners_of_blocks_beside_a_capture(void **state) {
   capture_play_owners(&cuda_engine, GM_STRATEGY_BEST_FIT);
 }
 
-/* What gm_free would have to wait for, and cannot. */
+/* gm_free would have to wait for this, and cannot. */
 static void test_imported_memory_is_kept_for_a_capture(void **state) {
   (void)state;
   const gm_pool_params params = {.struct_size = sizeof params, .share = GM_SHARE_FD};

@@ -35,7 +35,7 @@ static void script(const char *line) {
   cuda_say(line);
 }
 
-/* Of 1 GiB others hold 900 MiB, and some more that is the driver's own. */
+/* Others hold 900 MiB of 1 GiB, and some more is the driver's own. */
 static void test_other_process(void **state) {
   (void)state;
   pool_bench bench;

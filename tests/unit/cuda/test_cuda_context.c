@@ -1,4 +1,5 @@
-/* What the CUDA backend leaves of the calling thread: its current context, its capture mode; and of the engine's. */
+/* The state that the CUDA backend leaves of the calling thread: its current context, its capture mode; and of the
+ * engine's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

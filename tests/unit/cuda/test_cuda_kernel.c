@@ -1,4 +1,4 @@
-/* What the kernel's files tell of NVIDIA's driver, read below a folder that stands for a machine. */
+/* The kernel's files tell of NVIDIA's driver, read below a folder that stands for a machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

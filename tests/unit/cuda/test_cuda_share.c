@@ -75,7 +75,7 @@ static void test_physical_memory_in_two_processes(void **state) {
   cuda_end(&f);
 }
 
-/* What another process sends is input. */
+/* The words of another process are input. */
 static void test_bad_handles(void **state) {
   (void)state;
   cuda_fixture f;

@@ -154,7 +154,7 @@ static void test_a_stream_of_another_context_is_refused(void **state) {
   engine_end(&f);
 }
 
-/* FIELD: handles of streams are recycled. What gm knew of the first must not stick to the second. */
+/* FIELD: handles of streams are recycled. gm's knowledge of the first must not stick to the second. */
 static void test_recycled_stream_handles(void **state) {
   (void)state;
   cuda_fixture f;

@@ -200,8 +200,8 @@ static void test_without_numbers(void **state) {
   cuda_say("set VERSION 13000");
 }
 
-/* As torch frees: blocks go from stream to stream, each used on a second one. No request and no free waits on the host.
- * Afterwards all memory comes back. */
+/* Blocks are freed as torch frees them: they go from stream to stream, each used on a second one. No request and no
+ * free waits on the host. Afterwards all memory comes back. */
 static void test_two_hundred_streams(void **state) {
   (void)state;
   uintptr_t handles[MANY];

@@ -1,4 +1,4 @@
-/* What gm may still take on a device: never what the driver has not got back yet. */
+/* The bytes that gm may still take on a device: never memory that the driver has not got back yet. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -20,7 +20,7 @@
 
 enum { EVENTS = 16, BLOCKS = 64 };
 
-/* What a watch heard, in order; `act` does something in the callback. */
+/* The words that a watch heard, in order; `act` does something in the callback. */
 typedef struct heard {
   pool_bench *bench;
   gm_pressure_watch *watch, *other;
@@ -236,7 +236,7 @@ static void act_grow(heard *self, const gm_pressure_event *event) {
   if (event->to == GM_PRESSURE_HIGH) gm_pool_trim(self->bench->pool, 0);
 }
 
-/* What happens in a callback is heard after it, not within it. */
+/* Events in a callback are heard after it, not within it. */
 static void test_a_callback_allocates_frees_and_begins_watches(void **state) {
   (void)state;
   pool_bench bench;

@@ -145,7 +145,7 @@ static void test_arguments_are_named(void **state) {
   gm_context_destroy(ctx, NULL);
 }
 
-/* Who asked for a backend by name wants to know why it is not there, whatever else serves. */
+/* A program that asked for a backend by name wants to know why it is not there, whatever other backends serve. */
 static void test_a_preferred_backend_that_is_missing_tells_why(void **state) {
   (void)state;
   fake_backend_reset();

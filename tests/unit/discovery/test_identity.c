@@ -265,7 +265,7 @@ static void test_any_list_is_grouped_without_contradiction(void **state) {
   }
 }
 
-/* The same list twice, with other entries behind it in memory. */
+/* One list, read twice, with other entries behind it in memory. */
 static void test_what_lies_behind_the_list_is_not_read(void **state) {
   (void)state;
   enum { MOST = 6 };

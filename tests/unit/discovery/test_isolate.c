@@ -212,7 +212,7 @@ static void test_changed_answers(void **state) {
   temp_folder_remove(&folder);
 }
 
-/* What hangs when it has said its word, or closed its output, is ended. */
+/* A helper that hangs when it has said its word, or closed its output, is ended. */
 static void test_helpers_that_stay(void **state) {
   (void)state;
   temp_folder folder;

@@ -123,7 +123,7 @@ static void scene_step(fault_scene *s, gm__promise_file *file, uint64_t bytes) {
   if (status == GM_OK && file == &s->a) s->of_a = bytes;
 }
 
-/* What `a` was promised is seen by `b`, unless the write of its record itself failed by half. */
+/* The promise that `a` was given is seen by `b`, unless the write of its record itself failed by half. */
 static void scene_check(fault_scene *s) {
   gm_error err = {.status = GM_OK};
   gm__promise_others others = {1, 1, 0};

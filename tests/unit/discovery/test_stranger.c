@@ -44,7 +44,7 @@ static void test_filled_with_layers(void **state) {
   pool_bench_ok(gm_context_destroy(ctx, err));
 }
 
-/* What gm holds through a stranger's device is used by us on its twin's, too: it is one memory. */
+/* Memory that gm holds through a stranger's device is used by us on its twin's, too: it is one memory. */
 static void test_counted_once(void **state) {
   (void)state;
   const gm_backend_ops *ops = stranger_ops(GM_TEST_STRANGER);

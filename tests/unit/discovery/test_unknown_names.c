@@ -20,7 +20,7 @@ static void take_line(void *user, int level, const char *line) {
   snprintf(lines + strlen(lines), sizeof lines - strlen(lines), "%s\n", line);
 }
 
-/* What is logged while backends are listed twice, a stranger's among them. */
+/* The log while backends are listed twice, a stranger's among them. */
 static void list_backends(gm_context_params *params) {
   static const gm_services services = {.log = take_line};
   gm_context *ctx = NULL;

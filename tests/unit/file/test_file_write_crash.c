@@ -1,4 +1,4 @@
-/* A program that writes a checkpoint by gm_file_create is killed at any call, or the power goes: the earlier file or
+/* A program that writes a checkpoint by gm_file_create is killed at any call, or the power goes. The earlier file or
  * the new one is there, whole. After gm_file_commit the new one is. A call that fails leaves one of them, too. Without
  * the calls that wait for the disk this test finds broken files. */
 #include <setjmp.h>

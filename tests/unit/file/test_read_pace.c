@@ -1,5 +1,5 @@
-/* How much a read has under way, against played disks and a played clock: a cancel never waits for long, and the disk
- * is never idle. */
+/* The bytes that a read has under way, against played disks and a played clock. A cancel never waits for long, and the
+ * disk is never idle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,7 +130,7 @@ static void test_a_slow_disk_has_two_at_most(void **state) {
   assert_true(s.most <= 2000000);
 }
 
-/* What lay in the page cache came quickly, and the rest does not. */
+/* Bytes of the page cache came quickly, and the rest do not. */
 static void test_a_disk_that_becomes_slow(void **state) {
   (void)state;
   const disk fast = {.rate = 4e9}, slow = {.rate = 100e6};

@@ -164,7 +164,7 @@ static void a_row_that_blocks_do_not_divide_is_refused(void **state) {
   assert_non_null(strstr(err.message, "240"));
 }
 
-/* What compresses keys and values into one has one cache, of one type. */
+/* A model that compresses keys and values into one has one cache, of one type. */
 static void one_cache_has_one_type(void **state) {
   (void)state;
   gm_model_config config = {.struct_size = sizeof config,

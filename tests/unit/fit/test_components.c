@@ -100,7 +100,7 @@ static void test_what_engines_took_is_inside(void **state) {
 
 /* ---- names ---- */
 
-/* The same model in diffusers' names. */
+/* One model, in its own names and in those of diffusers. */
 static void test_both_namings_are_one_model(void **state) {
   (void)state;
   header own = {.length = 0}, diffusers = own, own_vae = own, diffusers_vae = own;

@@ -2,7 +2,8 @@
  * tests/data/estimates.txt is one model, with a digest of all that gm says about it in all the runs below. Whether the
  * figures are those of an engine is for test_compute_buffers.c, tests/fit and test_components.c to say.
  *
- * What changes figures on purpose writes the record anew, and its commit says why they changed:
+ * A commit that changes figures on purpose writes the record anew, and says why they changed:
+ *
  *   test_estimate_record --print                       the record
  *   test_estimate_record --show gguf gemma2 windows    the figures of one line, to compare with those of another build
  */

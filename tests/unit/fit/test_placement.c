@@ -52,7 +52,7 @@ static void scene_make(scene *s, uint64_t *random, uint32_t devices, uint32_t la
                        .partial_bytes = below(random, 2) ? below(random, unit) : 0};
 }
 
-/* What layers first..end take, experts only of those from `experts` on. */
+/* The bytes that layers first..end take, with experts only of those from `experts` on. */
 static uint64_t plain_need(const scene *s, uint32_t first, uint32_t end, uint32_t experts) {
   uint64_t sum = 0, compute = 0;
   for (uint32_t i = first; i < end; i++) {
@@ -169,7 +169,7 @@ static void test_small_cases_against_every_split(void **state) {
   test_free(s);
 }
 
-/* What the host has: its layers, and experts of layers that lie on devices. */
+/* The bytes that the host has: its layers, and experts of layers that lie on devices. */
 static void prove_host(const scene *s, uint32_t on_host, uint32_t experts, const gm_fit_part *host) {
   const gm_fit_request *r = &s->request;
   uint64_t bytes = r->host_fixed_bytes + plain_need(s, 0, on_host, 0), weights = 0, kv = 0;

@@ -15,7 +15,7 @@ typedef struct model_sizes {
   uint64_t width, layers, heads, forward, trained, vocab;
 } model_sizes;
 
-/* FLAN-T5 small, and the small model of scripts/check-fit. */
+/* The small FLAN, and the small model of scripts/check-fit. */
 static const model_sizes flan = {512, 8, 6, 1024, 512, 32128}, wide = {1024, 24, 16, 2816, 32768, 8192};
 
 static gm_model *model_of(const model_sizes *sizes) {

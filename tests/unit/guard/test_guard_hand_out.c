@@ -19,7 +19,7 @@ enum { STRATEGIES = 2, BYTES = 3000, ZONE = 64, TAG = 7, QUOTA = 1 << 20, MOST_R
 
 static const gm_strategy strategies[STRATEGIES] = {GM_STRATEGY_BUCKET, GM_STRATEGY_BEST_FIT};
 
-/* What a fill sees, while it writes to memory on its way out. */
+/* The memory that a fill sees, while it writes to memory on its way out. */
 static struct {
   gm_pool *pool; /* NULL: fills do not look */
   uint32_t fills, named;
@@ -207,7 +207,7 @@ static void scribble(const guard_scene *scene, const gm_block *block) {
       device->ops->fill(device->handle, scene->stream->handle, &memory, offset + BYTES, 1, "", 1, NULL, NULL), GM_OK);
 }
 
-/* Also where tracking began after the block came out. */
+/* It holds where tracking began after the block came out, too. */
 static void test_damage_names_the_trackers_entry(void **state) {
   (void)state;
   for (int i = 0; i < 2 * STRATEGIES; i++) {

@@ -122,7 +122,7 @@ static void clean_up(const pool_bench *bench, int times) {
   for (int i = 0; i < times; i++) pool_bench_ok(gm_pool_cleanup(bench->pool, 1, false, NULL, err));
 }
 
-/* Also where a stream has the host's place in the table of streams. */
+/* It holds where a stream has the host's place in the table of streams, too. */
 static void test_the_host_hits_beside_any_stream(void **state) {
   (void)state;
   enum { STREAMS = 2000 };
@@ -163,7 +163,7 @@ static void test_quick_lists_are_bounded(void **state) {
   }
 }
 
-/* What is small depends on the key and on what the device can do. */
+/* A size is small or not by the key and by what the device can do. */
 static void test_small_blocks_are_kept(void **state) {
   (void)state;
   static const setting none[] = {{NULL, NULL}}, off[] = {{"small_block_threshold", "0"}, {NULL, NULL}};

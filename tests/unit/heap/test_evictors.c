@@ -61,7 +61,7 @@ static void test_a_full_pool_is_served(void **state) {
   }
 }
 
-/* The driver refuses where gm sets no bound. What is missing is not known then. */
+/* The driver refuses where gm sets no bound. The missing bytes are not known then. */
 static void test_a_drivers_refusal_is_served(void **state) {
   (void)state;
   for (int i = 0; i < KINDS; i++) {
@@ -374,7 +374,7 @@ static void test_a_captured_stream_asks_nobody(void **state) {
   pool_bench_close(&bench);
 }
 
-/* What a stream may still use serves with a wait. */
+/* Memory that a stream may still use serves with a wait. */
 static void test_busy_memory_serves_with_a_wait(void **state) {
   (void)state;
   pool_bench bench;

@@ -31,7 +31,7 @@ static const gm_pool_params kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* What refuses is a limit or a lack, never a crash, and the explanation tells it. */
+/* The refusal is a limit or a lack, never a crash, and the explanation tells it. */
 static void refuse(pool_bench *bench, gm_request request) {
   gm_block block, before;
   memset(&block, 0x5a, sizeof block);

@@ -1,5 +1,5 @@
-/* What memory a request wishes for: flags that it requires or prefers, types by index, dedicated and mapped blocks. On
- * a disguised card. */
+/* The memory that a request wishes for: flags that it requires or prefers, types by index, dedicated and mapped
+ * blocks. On a disguised card. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* What others do to a pool between two steps of a trim: the driver's call that gives a page up uses the pool itself. */
+/* Others change a pool between two steps of a trim: the driver's call that gives a page up uses the pool itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* What a pool wishes for all its requests: the memory types, flags and usages of gm_pool_params. */
+/* The wishes of a pool for all its requests: the memory types, flags and usages of gm_pool_params. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -119,7 +119,7 @@ static void test_what_would_not_help_stays(void **state) {
   }
 }
 
-/* What a stream may still use is no idle memory, and then the pool keeps what it has, too. */
+/* Memory that a stream may still use is no idle memory, and then the pool keeps its own, too. */
 static void test_busy_memory_stays(void **state) {
   (void)state;
   for (int i = 0; i < KINDS; i++) {

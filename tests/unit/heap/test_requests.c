@@ -59,7 +59,7 @@ static void test_a_kind_of_memory_that_is_not_there(void **state) {
   }
 }
 
-/* What an upstream gives is taken from the system, too. */
+/* Memory that an upstream gives is taken from the system, too. */
 static void test_memory_of_an_upstream_is_committed(void **state) {
   (void)state;
   enum { BYTES = 8 << 20 };

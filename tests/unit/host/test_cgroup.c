@@ -1,4 +1,4 @@
-/* What each level of the memory groups allows: rules H7 to H9 where the shared cases do not go. */
+/* The bytes that each level of the memory groups allows: rules H7 to H9 where the shared cases do not go. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

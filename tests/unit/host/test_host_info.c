@@ -143,7 +143,7 @@ static void put_loop(temp_folder *root, const char *path) {
   assert_int_equal(symlink(full, full), 0);
 }
 
-/* What could not be read might be a bound: no figure is called known then. */
+/* A file that could not be read might be a bound: no figure is called known then. */
 static void test_what_cannot_be_read_may_be_a_bound(void **state) {
   tree_put(*state, "/proc/meminfo", "MemTotal: 200 kB\nMemAvailable: 150 kB\n");
   tree_put(*state, "/sys/devices/system/other", "");
@@ -159,7 +159,7 @@ static void test_what_cannot_be_read_may_be_a_bound(void **state) {
   assert_true(info.free_bytes == KIB(150) && info.free_state == GM_FIGURE_ESTIMATED);
 }
 
-/* Of this machine: with few descriptors left nothing is better known than with many, nor more. */
+/* This machine's figures: with few descriptors left nothing is better known than with many, nor more. */
 static void test_without_descriptors_nothing_is_known_better(void **state) {
   (void)state;
   gm_host_info all = {.struct_size = sizeof all}, few = all;

@@ -1,4 +1,4 @@
-/* Who a process is, and whether it has ended: real processes, and /proc as a test writes it. */
+/* The identity of a process, and whether it has ended: real processes, and /proc as a test writes it. */
 #include "core/host/task.h"
 
 #include <setjmp.h>

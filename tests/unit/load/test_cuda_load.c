@@ -1,4 +1,4 @@
-/* A load into memory of a card, on the simulated CUDA driver and its link model: each byte crosses the link once, out
+/* A load into memory of a card, on the simulated CUDA driver and its link model. Each byte crosses the link once, out
  * of page-locked slots, and host memory is bounded. Every byte is read back. */
 #include <setjmp.h>
 #include <stdarg.h>

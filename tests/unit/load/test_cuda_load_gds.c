@@ -1,5 +1,5 @@
-/* Loads by GPUDirect Storage, on the simulated CUDA driver and the simulated cuFile. What goes straight to the card
- * does not cross the link of the host. Whatever cuFile lacks or does, every byte is right, and gm says why it went
+/* Loads by GPUDirect Storage, on the simulated CUDA driver and the simulated cuFile. Bytes that go straight to the
+ * card do not cross the link of the host. Whatever cuFile lacks or does, every byte is right, and gm says why it went
  * another way. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ enum { ALL = MIB + 2 * PAGE + 2 * MIB + 100 + MIB + 5000, STRAIGHT = MIB + 2 * P
 uint64_t __real_gm__deadline_after(uint64_t timeout_ns);
 uint64_t __wrap_gm__deadline_after(uint64_t timeout_ns);
 
-/* What hangs, hangs at once. */
+/* A call that hangs, hangs at once. */
 uint64_t __wrap_gm__deadline_after(uint64_t timeout_ns) {
   const bool step = timeout_ns == (uint64_t)GM__CUFILE_LIMIT_MS * 1000000u;
   return __real_gm__deadline_after(step && getenv("SIMCUFILE") ? (uint64_t)HANG_MS * 1000000u : timeout_ns);

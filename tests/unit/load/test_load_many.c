@@ -1,5 +1,5 @@
-/* Loads that several threads read, and that go through slots: every byte arrives, by every way, in any order. What
- * stands between them and the disk is played. */
+/* Loads that several threads read, and that go through slots: every byte arrives, by every way, in any order. The
+ * files between them and the disk are played. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

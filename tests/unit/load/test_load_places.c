@@ -109,7 +109,7 @@ static void test_tensors_go_to_pools_of_two_devices(void **state) {
   assert_int_equal(gm_device_close(device, NULL), GM_OK);
 }
 
-/* What one tensor got is given back when another fails, each to its pool. */
+/* Memory that one tensor got is given back when another fails, each to its pool. */
 static void test_a_small_second_pool(void **state) {
   (void)state;
   gm_pool_params small = {.struct_size = sizeof small, .max_bytes = 8192, .strategy = GM_STRATEGY_BUCKET};

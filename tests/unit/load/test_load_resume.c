@@ -1,5 +1,5 @@
-/* Tensors that are handed out while their load goes on, and loads that go on where another one ended: every byte is
- * there, and is read once. */
+/* Tensors are handed out while their load goes on, and loads go on where another one ended. Every byte is there, and
+ * is read once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Loads that are held against checksum files: each byte that the disk or a copy made wrong is found, whatever the
- * path, the memory, and what else of the file is loaded. */
+/* Loads that are held against checksum files. Each byte that the disk or a copy made wrong is found, whatever the
+ * path, the memory, and the other tensors that are loaded. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static int sums_teardown(void **state) {
   return teardown(state);
 }
 
-/* What a load does: which tensors it takes, and what is done to a block when the bytes have arrived. */
+/* The choices of a load: which tensors it takes, and what is done to a block when the bytes have arrived. */
 typedef struct looker {
   uint32_t taken;  /* a bit for each tensor */
   bool slice;      /* a few columns of "c" */

@@ -39,7 +39,7 @@ static void test_a_device_is_cleaned(void **state) {
   }
 }
 
-/* Also a device that has no pool, and one whose pool keeps its memory. */
+/* This is so for a device that has no pool, too, and one whose pool keeps its memory. */
 static void test_a_context_is_cleaned(void **state) {
   (void)state;
   const gm_pool_params keeps = {.struct_size = sizeof keeps, .flags = GM_POOL_NO_TRIM};

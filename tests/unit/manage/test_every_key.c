@@ -1,5 +1,5 @@
-/* Every key of the configuration has a row: what it changes in the default pool and around it, or what gm says to
- * whoever sets it. A key without a row fails, so a new key needs one. */
+/* Every key of the configuration has a row. It says what the key changes in the default pool and around it, or what gm
+ * says to whoever sets it. A key without a row fails, so a new key needs one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -201,7 +201,8 @@ static void test_a_preset_says_it_too(void **state) {
   pool_bench_ok(gm_context_destroy(ctx, err));
 }
 
-/* What has an effect after all is not told: buckets are there, the value is the default, the other key comes next. */
+/* A key that has an effect after all is not told: buckets are there, the value is the default, the other key comes
+ * next. */
 static void test_nothing_is_said_in_vain(void **state) {
   (void)state;
   gm_context *ctx = open_context(NULL, true);

@@ -1,4 +1,4 @@
-/* gm_explain tells what is and what was, and changes nothing. What it says of limits and sizes is in test_pool.c. */
+/* gm_explain tells what is and what was, and changes nothing. Its words on limits and sizes are in test_pool.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void test_a_report_follows_no_stream(void **state) {
   }
 }
 
-/* What is larger than the device is not served by freeing or allowing more. */
+/* A request larger than the device is not served by freeing or allowing more. */
 static void test_more_than_the_device_has_is_told(void **state) {
   (void)state;
   static const gm_strategy strategies[] = {GM_STRATEGY_BUCKET, GM_STRATEGY_BEST_FIT};

@@ -93,7 +93,7 @@ static void test_a_pool_without_blocks(void **state) {
   assert_int_equal(gm_pool_destroy_force(NULL, NULL), GM_OK);
 }
 
-/* What the device is known to hold of gm's goes back to nothing. */
+/* The bytes of gm's that the device is known to hold go back to nothing. */
 static void test_the_figures(void **state) {
   (void)state;
   pool_bench bench;

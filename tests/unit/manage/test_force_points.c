@@ -9,7 +9,7 @@
 #include "gm/buffer.h"
 #include "support/order_bench.h"
 
-/* What gm_buffer_unlock noted goes back to the driver before the device closes. */
+/* The point that gm_buffer_unlock noted goes back to the driver before the device closes. */
 static void test_points_of_buffers_go_back(void **state) {
   (void)state;
   order_bench bench;

@@ -179,7 +179,7 @@ static void test_buckets_have_idle_blocks_only(void **state) {
   close_full(&bench, blocks, 1, 2);
 }
 
-/* Two streams freed every second block each. What a stream may still use is free memory nevertheless. */
+/* Two streams freed every second block each. Memory that a stream may still use is free memory nevertheless. */
 static void test_busy_streams_are_no_fragmentation(void **state) {
   (void)state;
   pool_bench bench;

@@ -1,4 +1,4 @@
-/* What is known of an address: gm_pointer_find and gm_block_of; and odd sizes, by block and by pointer. */
+/* gm's knowledge of an address: gm_pointer_find and gm_block_of; and odd sizes, by block and by pointer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -232,7 +232,7 @@ static void test_an_aggressive_pool_that_grows_gives_unused_segments_back(void *
   }
 }
 
-/* What the program asked the pool to keep, it keeps. */
+/* The pool keeps the memory that the program asked it to keep. */
 static void test_an_aggressive_pool_keeps_what_its_parameters_say(void **state) {
   (void)state;
   const gm_pool_params rows[] = {{.struct_size = sizeof rows[0], .keep_bytes = 1024 * MIB},

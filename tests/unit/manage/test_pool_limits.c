@@ -44,7 +44,7 @@ static void make_pool(pool_bench *bench, const gm_pool_params *params) {
   pool_bench_ok(gm_pool_create(bench->device, &own, &bench->pool, err));
 }
 
-/* What a pool with these parameters answers to a request. All goes back. */
+/* The answer of a pool with these parameters to a request. All goes back. */
 static gm_acquire answer_to(pool_bench *bench, const gm_pool_params *params, uint64_t bytes) {
   gm_block block;
   make_pool(bench, params);

@@ -1,6 +1,6 @@
-/* Calls that look at all blocks of a pool look at a piece of them at a time: between two pieces they leave the lock
- * that requests take. The chunks of one piece are counted. Other threads use the pool in between, played here by
- * the thread itself. */
+/* Calls that look at all blocks of a pool look at a piece of them at a time. Between two pieces they leave the lock
+ * that requests take. The chunks of one piece are counted. Other threads use the pool in between, played here by the
+ * thread itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -219,7 +219,7 @@ static void look_at_all(gm_strategy strategy) {
   scene_close();
 }
 
-/* The same figures, whichever way the free chunks are found. `freed`: so many blocks, none beside another. */
+/* The figures do not change, whichever way the free chunks are found. `freed`: so many blocks, none beside another. */
 static void find_holes(int freed) {
   gm_fragmentation found = {.struct_size = sizeof found};
   uint64_t all = 0, largest = 0;
@@ -252,7 +252,7 @@ static void test_a_walk_holds_the_lock_for_a_piece(void **state) {
   look_at_all(GM_STRATEGY_BUCKET);
 }
 
-/* Half of the blocks were freed on the stream. Of the others each second one was used on it, too. */
+/* Half of the blocks were freed on the stream. Each second one of the others was used on it, too. */
 static void close_stream(gm_strategy strategy) {
   gm_stream *stream = NULL;
   scene_open(strategy);

@@ -75,7 +75,7 @@ static void test_usage_of_each_and_of_all(void **state) {
   close_devices(&s);
 }
 
-/* What a guard still holds back is nobody's any more. */
+/* Memory that a guard still holds back is nobody's any more. */
 static void test_freed_blocks_that_are_held_back_do_not_keep_a_set(void **state) {
   (void)state;
   const gm_pool_params params = {.struct_size = sizeof params, .debug = GM_DEBUG_CHECK_FREED};

@@ -1,4 +1,4 @@
-/* Tracking of a pool in use begins and ends. What is alive is entered, and what was entered is forgotten. Other threads
+/* Tracking of a pool in use begins and ends. Live blocks are entered, and entered blocks are forgotten. Other threads
  * go on meanwhile. A failure leaves the pool as it was. */
 #include <setjmp.h>
 #include <stdarg.h>

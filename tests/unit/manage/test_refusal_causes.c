@@ -250,7 +250,7 @@ static void close_fake(pool_bench *bench) {
   pool_bench_ok(gm_context_destroy(bench->ctx, err));
 }
 
-/* Of 1000 MiB others hold 900. */
+/* Others hold 900 of 1000 MiB. */
 static void test_other_process(void **state) {
   (void)state;
   pool_bench bench;

@@ -35,7 +35,7 @@ static gm_memory_info memory_of(const pool_bench *bench) {
   return memory;
 }
 
-/* Of buckets: each allocation takes exactly what is asked for. */
+/* In buckets each allocation takes exactly what is asked for. */
 static const gm_pool_params exact = {.struct_size = sizeof exact, .strategy = GM_STRATEGY_BUCKET, .name = "exact"};
 
 static bool take(gm_pool *pool, uint64_t bytes, gm_block *out) {

@@ -27,7 +27,7 @@ typedef struct child_answer {
   int answer;
 } child_answer;
 
-/* What processes hold by their own count: an oracle beside gm's. */
+/* The bytes that processes hold by their own count: an oracle beside gm's. */
 typedef struct oracle {
   shared_card_state card;
   _Atomic uint32_t holders; /* a bit for each child that holds a part */

@@ -20,7 +20,7 @@ enum { CAPACITY = 64 /* MiB */, THREADS = 8, CONTEXTS = 2, ROUNDS = 200 };
 
 static const gm_pool_params exact = {.struct_size = sizeof exact, .strategy = GM_STRATEGY_BUCKET};
 
-/* What all threads hold by their own count: an oracle beside gm's. */
+/* The bytes that all threads hold by their own count: an oracle beside gm's. */
 static _Atomic uint64_t granted, most_granted, grants;
 
 static void note_granted(uint64_t bytes) {
@@ -37,8 +37,8 @@ typedef struct racer {
   int failures; /* a promise that was not kept */
 } racer;
 
-/* Takes what is promised in two pieces, and gives it back. What a pool gives back is for all at once, so the bytes are
- * uncounted before. Returns false where the promise was not kept. */
+/* Takes what is promised in two pieces, and gives it back. Memory that a pool gives back is for all at once, so the
+ * bytes are uncounted before. Returns false where the promise was not kept. */
 static bool take_all(gm_pool *pool, uint64_t bytes) {
   const gm_request request = {.bytes = bytes / 2};
   gm_block blocks[2];

@@ -248,7 +248,7 @@ static void test_an_adopted_device_ignores_other_processes(void **state) {
   pool_bench_close(&bench);
 }
 
-/* Who promises heeds promises, on any device. */
+/* A process that promises heeds promises, on any device. */
 static void test_a_reservation_on_an_adopted_device(void **state) {
   (void)state;
   pool_bench bench;

@@ -1,5 +1,5 @@
-/* Promises on a card whose memory comes at its first use: what a pool has taken and nobody has touched is still free by
- * the card's figure. The stranger stands for another process. */
+/* Promises on a card whose memory comes at its first use. Memory that a pool has taken and nobody has touched is still
+ * free by the card's figure. The stranger stands for another process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,8 @@ static void watch(uint64_t bytes) {
   assert_true(atomic_load(&shared_card->used) + stranger_sees(watched) >= HELD * MIB);
 }
 
-/* What the pool takes is there at once, and is promised until then. Nobody else is ever told that it is free. */
+/* Memory that the pool takes is there at once, and is promised until then. Nobody else is ever told that it is
+ * free. */
 static void test_what_is_taken_is_touched(void **state) {
   (void)state;
   for (int i = 0; i < KINDS; i++) {

@@ -122,7 +122,7 @@ static void test_an_endless_list_ends(void **state) {
   pool_bench_close(&bench);
 }
 
-/* Also when it filled the device, and the bounds of the caches are at their least. */
+/* This is so when it filled the device, too, and the bounds of the caches are at their least. */
 static void test_what_was_given_stays_under_pressure(void **state) {
   (void)state;
   static const gm_warm_up list[] = {{64 * KIB, 256}};
@@ -133,7 +133,7 @@ static void test_what_was_given_stays_under_pressure(void **state) {
   pool_bench_close(&bench);
 }
 
-/* What a list asked for and did not get, no bucket keeps afterwards. */
+/* Blocks that a list asked for and did not get, no bucket keeps afterwards. */
 static void test_a_bucket_keeps_no_more_than_it_was_given(void **state) {
   (void)state;
   static const gm_warm_up list[] = {{64 * KIB, UINT64_MAX}};

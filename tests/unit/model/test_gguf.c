@@ -268,7 +268,7 @@ static void test_bad_alignments(void **state) {
   check_bad_alignment(GGUF_U64, 32, 8);
 }
 
-/* Of one tensor with two dimensions and 64 bytes of data. */
+/* The file has one tensor with two dimensions and 64 bytes of data. */
 static void check_bad_tensor(uint32_t type, uint64_t offset, uint64_t inner, uint64_t outer, gm_status wanted,
                              const char *words) {
   gguf_bytes file;

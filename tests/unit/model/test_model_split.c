@@ -113,7 +113,7 @@ static const char *write_file(const char *name, const char *architecture, const 
   return path;
 }
 
-/* What goes beside a model says so in its header, whatever its name is. */
+/* A file that goes beside a model says so in its header, whatever its name is. */
 static void test_a_folder_with_a_model_and_what_goes_beside_it(void **state) {
   (void)state;
   write_file("projector.gguf", "clip", "model");
@@ -141,7 +141,7 @@ static void test_what_is_no_file(void **state) {
   if (geteuid() != 0) check_refused(path, GM_ERR_IO, "permission denied");
 }
 
-/* What fstat saw is gone when the header is read. */
+/* The file that fstat saw is gone when the header is read. */
 static void test_a_file_that_shrinks(void **state) {
   (void)state;
   gm__input_file file;

@@ -26,7 +26,7 @@ static void test_the_widest_layer(void **state) {
   assert_int_equal(gm_model_widest_layer(NULL).heads, 0);
 }
 
-/* A layer with experts has no feed-forward part beside them; the shared ones are as wide together as they are stated,
+/* A layer with experts has no feed-forward part beside them. The shared ones are as wide together as they are stated,
  * or as so many experts. */
 static void test_widths_of_experts(void **state) {
   (void)state;

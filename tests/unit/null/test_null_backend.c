@@ -1,4 +1,4 @@
-/* What only the null backend has: options, capacity, virtual time, and a strict table of mappings. */
+/* The null backend alone has these: options, capacity, virtual time, and a strict table of mappings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Compaction and sleep on the null backend, on segments and on pages. It has no bytes to look at, so contents cannot
- * leave the device; where blocks lie, and what is given back, is as on every other device. */
+ * leave the device. Where blocks lie, and what is given back, is as on every other device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -299,7 +299,7 @@ static void test_events_of_other_contexts_are_refused(void **state) {
   assert_int_equal(engine.cl.clReleaseEvent(event), CL_SUCCESS);
 }
 
-/* Of two waits the second does not end the first: the bytes show it, as a point waits for all before it anyway. */
+/* The second of two waits does not end the first: the bytes show it, as a point waits for all before it anyway. */
 static void test_an_out_of_order_queue_waits_for_two_events(void **state) {
   if (!engine.unordered || strcmp(f.info.driver, "oclgrind") == 0) skip();
   (void)state;

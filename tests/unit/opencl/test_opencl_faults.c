@@ -94,7 +94,7 @@ static void scene_use(const scene *s) {
     scene_copies(s);
   }
   if (ops->map(s->device, s->stream, &s->memory, 0, 64, GM_MAP_READ, &pointer, NULL) == GM_OK) {
-    /* What failed may be asked for again. */
+    /* A call that failed may be asked for again. */
     if (ops->unmap(s->device, s->stream, &s->memory, pointer, NULL) != GM_OK) {
       assert_int_equal(ops->unmap(s->device, s->stream, &s->memory, pointer, NULL), GM_OK);
     }
@@ -157,7 +157,7 @@ static void scene_shared_buffer(const scene *s) {
   ops->memory_free(s->device, &second.memory, GM_CLOSE_NORMAL, NULL);
 }
 
-/* As above with shared virtual memory, and the engine's word on it; freed when gm has let go of its own name for it. */
+/* Shared virtual memory, and the engine's word on it; freed when gm has let go of its own name for it. */
 static void scene_addresses(const scene *s) {
   scene second = *s;
   gm_opencl_memory native = {.head = {sizeof native, GM_API_OPENCL}};

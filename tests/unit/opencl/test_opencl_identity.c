@@ -1,5 +1,5 @@
-/* What the OpenCL backend makes of a driver's answers, of good ones and of nonsense. A scripted table stands in place
- * of a driver, and files in place of /etc/OpenCL. */
+/* The OpenCL backend reads a driver's answers, good ones and nonsense. A scripted table stands in place of a driver,
+ * and files in place of /etc/OpenCL. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -249,7 +249,7 @@ static void test_free_memory_of_amd_is_handed_on_raw(void **state) {
   assert_int_equal(figures.amd.code, CL_INVALID_VALUE);
 }
 
-/* Of an engine's sub-device the platform is asked for. */
+/* The platform is asked for that of an engine's sub-device. */
 static void test_an_adopted_device_is_described_by_its_own_platform(void **state) {
   (void)state;
   static const cl_platform_id platform = NULL;

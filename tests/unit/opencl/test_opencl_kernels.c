@@ -181,7 +181,7 @@ static void items_are_one_kernel(void **state) {
   assert_int_equal(told, 0);
 }
 
-/* What does not suit the kernel: few items, targets out of order, one buffer, large items. */
+/* Work that does not suit the kernel: few items, targets out of order, one buffer, large items. */
 static void other_items_are_copies(void **state) {
   (void)state;
   set_items(false);

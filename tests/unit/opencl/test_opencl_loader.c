@@ -119,7 +119,8 @@ static void copy_file(const char *from, const char *to) {
   assert_int_equal(fclose(out), 0);
 }
 
-/* As beside pyopencl, whose wheel has a loader of its own: the entries of each device are those of its own loader. */
+/* It is as beside pyopencl, whose wheel has a loader of its own: the entries of each device are those of its own
+ * loader. */
 static void test_two_loaders_in_one_process(void **state) {
   (void)state;
   Dl_info where;

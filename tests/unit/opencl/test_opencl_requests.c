@@ -1,5 +1,5 @@
-/* Flags that need a queue (GM_ZERO, GM_COMMIT) on an engine's OpenCL device, with and without leave for a queue of gm's
- * own. And what gm_explain says of them. */
+/* Flags that need a queue (GM_ZERO, GM_COMMIT) on an engine's OpenCL device, with and without leave for a queue of
+ * gm's own. The words of gm_explain on them are checked, too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,7 +147,7 @@ static void test_calls_that_need_a_queue_name_themselves(void **state) {
   bench_close(&made);
 }
 
-/* What the report tells was done, on every sort of device and stream. */
+/* The deeds that the report tells were done, on every sort of device and stream. */
 static void test_the_report_tells_what_was_done(void **state) {
   (void)state;
   for (int leave = 0; leave < 2; leave++) {

@@ -70,7 +70,7 @@ static void lent_close(lent *l) {
   pool_bench_ok(gm_context_destroy(l->ctx, err));
 }
 
-/* What a pool with these parameters answers to a request. All goes back. PoCL takes no memory that nobody touches. */
+/* The answer of a pool with these parameters to a request. All goes back. PoCL takes no memory that nobody touches. */
 static gm_acquire answer_to(const lent *l, gm_pool_params params, uint64_t bytes) {
   gm_pool *pool = NULL;
   gm_block block;

@@ -14,7 +14,7 @@ enum { BYTES = 65536, BLOCK = 8192, VIEW = 4096 };
 
 static opencl_fixture f;
 
-/* What the last commands named. */
+/* The objects that the last commands named. */
 static struct {
   gm__opencl_syms real;
   cl_mem named[2];

@@ -1,5 +1,5 @@
-/* Streams close while other threads use the pool. The place of one that closed is the next one's: if memory still named
- * it, it would wait for a stream that has nothing to do with it. */
+/* Streams close while other threads use the pool. The place of one that closed is the next one's. If memory still
+ * named it, it would wait for a stream that has nothing to do with it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -167,7 +167,7 @@ static void test_a_block_used_on_a_late_stream(void **state) {
 
 static crowd_scene *waiting_scene;
 
-/* As the second of the crowd is waited for, the first one closes, and the last takes its place. */
+/* While the second of the crowd is waited for, the first one closes, and the last takes its place. */
 static void close_the_first(void) {
   if (mute_shape.waits != 2) return;
   mute_shape.waiting = NULL;

@@ -39,7 +39,7 @@ static gm_block take(const mute_scene *scene, gm_stream *stream) {
   return block;
 }
 
-/* Of a block that the stream used and freed, and that work may still use. */
+/* The state of a block that the stream used and freed, and that work may still use. */
 static uint64_t leave_behind(const mute_scene *scene, gm_stream *stream) {
   const gm_block block = take(scene, stream);
   assert_int_equal(gm_free(scene->base.pool, &block, stream), GM_OK);
@@ -90,7 +90,7 @@ static void test_a_stream_does_not_close_under_work(void **state) {
   }
 }
 
-/* Of two pools neither forgets the stream when one of them cannot. */
+/* Neither of two pools forgets the stream when one of them cannot. */
 static void test_a_stream_closes_in_all_pools_or_in_none(void **state) {
   (void)state;
   for (int i = 0; i < STRATEGIES; i++) {
@@ -114,7 +114,7 @@ static void test_a_stream_closes_in_all_pools_or_in_none(void **state) {
   }
 }
 
-/* What gm_use_on said counts as work, too. */
+/* Work that gm_use_on told of counts, too. */
 static void test_a_used_block_keeps_its_stream_open(void **state) {
   (void)state;
   for (int i = 0; i < STRATEGIES; i++) {

@@ -1,4 +1,4 @@
-/* What an engine says of its streams' work, and frees at its points: on streams that gm can ask nothing. */
+/* The words of an engine on its streams' work, and frees at its points: on streams that gm can ask nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -263,7 +263,8 @@ static void test_the_end_after_a_part_is_reused(void **state) {
   mute_close(&scene.base);
 }
 
-/* A point tells of its block. What was freed in the stream's order, or is in use there, is not done by that. */
+/* A point tells of its block. A block that was freed in the stream's order, or is in use there, is not done by
+ * that. */
 static void test_the_end_waits_for_what_no_point_tells(void **state) {
   (void)state;
   for (int i = 0; i < STRATEGIES; i++) {

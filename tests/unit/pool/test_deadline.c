@@ -92,7 +92,7 @@ static void test_memory_that_is_there_is_served(void **state) {
   }
 }
 
-/* By the pool's cap, and by a full device. What frees is the pool itself, or another one. */
+/* By the pool's cap, and by a full device. The pool that frees is this one, or another one. */
 static void test_a_free_ends_the_wait(void **state) {
   (void)state;
   for (size_t k = 0; k < KINDS * 3; k++) {
@@ -215,7 +215,7 @@ static void test_other_pools_pass(void **state) {
   }
 }
 
-/* What no free could serve is refused at once, whatever the deadline. */
+/* A request that no free could serve is refused at once, whatever the deadline. */
 static void test_no_use_in_waiting(void **state) {
   (void)state;
   const gm_pool_params no_vmm = {.struct_size = sizeof no_vmm, .no_vmm = true};

@@ -43,7 +43,7 @@ static void take_and_give(pool_bench *bench, const gm_request *request) {
   give(bench, &block, request->stream);
 }
 
-/* What the arenas have counted. gm_pool_stats would empty their quick lists. */
+/* The figures that the arenas have counted. gm_pool_stats would empty their quick lists. */
 static gm_stats arena_stats(const pool_bench *bench) {
   gm_stats stats = {.struct_size = sizeof stats};
   gm__arenas_add(&bench->pool->heap.arenas, &stats);

@@ -1,4 +1,4 @@
-/* What one call costs beside many blocks, counted in pages of memory that it is the first to touch. A table that is
+/* The cost of one call beside many blocks, counted in pages of memory that it is the first to touch. A table that is
  * copied as a whole touches all pages of the copy. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -130,7 +130,7 @@ static void test_pools_take_what_others_keep(void **state) {
   pool_bench_close(&bench);
 }
 
-/* What may be changed at any time, changed while others allocate; the widest of it is `bound`. */
+/* Settings that may be changed at any time, changed while others allocate; the widest of it is `bound`. */
 static void change(void *argument) {
   racer *r = argument;
   gm_context *ctx = r->pool->device->ctx;

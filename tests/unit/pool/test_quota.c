@@ -152,7 +152,7 @@ static void test_what_a_guard_holds_back_does_not_count(void **state) {
   }
 }
 
-/* What found no memory holds nothing. */
+/* A request that found no memory holds nothing. */
 static void test_a_failure_claims_nothing(void **state) {
   (void)state;
   for (size_t s = 0; s < 2; s++) {
@@ -167,7 +167,7 @@ static void test_a_failure_claims_nothing(void **state) {
   }
 }
 
-/* Also of a tag that has no quota, for which every size is within it. */
+/* This is so of a tag that has no quota, too, for which every size is within it. */
 static void test_a_request_that_no_sum_can_hold_claims_nothing(void **state) {
   (void)state;
   for (size_t s = 0; s < 2; s++) {

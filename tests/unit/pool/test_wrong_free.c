@@ -1,5 +1,5 @@
-/* Blocks and pointers that are none, by the thousand, between right ones: each is refused and nothing is damaged. What
- * an unchecked pool of buckets does not see (docs/pools.md, Mistakes) is not tried on one. */
+/* Blocks and pointers that are none, by the thousand, between right ones: each is refused and nothing is damaged. A
+ * mistake that an unchecked pool of buckets does not see (docs/pools.md, Mistakes) is not tried on one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

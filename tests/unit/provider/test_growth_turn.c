@@ -73,7 +73,7 @@ static void test_beside_a_promise(void **state) {
   pool_bench_close(&bench);
 }
 
-/* What the pool takes of its own promise is told once, at the end. */
+/* The bytes that the pool takes of its own promise are told once, at the end. */
 static void test_of_a_promise(void **state) {
   (void)state;
   pool_bench bench;

@@ -56,7 +56,7 @@ static void test_two_contexts_never_get_the_last_bytes_both(void **state) {
 
 /* ---- beside a program without gm ---- */
 
-/* Of powers of two each allocation takes exactly what is asked for. */
+/* With powers of two each allocation takes exactly what is asked for. */
 static const gm_pool_params exact = {.struct_size = sizeof exact, .strategy = GM_STRATEGY_BUCKET};
 
 static bool take(const pool_bench *bench, uint64_t bytes, gm_block *out) {

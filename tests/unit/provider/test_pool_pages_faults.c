@@ -1,5 +1,5 @@
-/* Drivers whose virtual memory lies or fails where nothing should. They give addresses that are none, or memory that is
- * not that of its range. Some pages can be neither opened nor unmapped. And there is no host memory when pages are
+/* Drivers whose virtual memory lies or fails where nothing should. They give addresses that are none, or memory that
+ * is not that of its range. Some pages can be neither opened nor unmapped. There is no host memory when pages are
  * given up. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static gm_status script_destroy(void *device, uint64_t handle, uint64_t bytes, g
   return status;
 }
 
-/* What is mapped over what is mapped, the null backend refuses. */
+/* A mapping over a mapping is refused by the null backend. */
 static gm_status script_map(void *device, uint64_t address, uint64_t bytes, uint64_t handle, uint64_t offset,
                             gm_error *err) {
   const gm_status status = gm__null_backend.vmm_map(device, address, bytes, handle, offset, err);
@@ -151,7 +151,7 @@ static void test_reserved_addresses_are_checked(void **state) {
   }
 }
 
-/* What stands for a range is of that range. */
+/* The handle that stands for a range is of that range. */
 static void test_memory_of_a_range_is_checked(void **state) {
   (void)state;
   static const gm_memory lies[] = {{.handle = (uint64_t)-77}, {.address = 256}, {.address = UINT64_MAX},

@@ -1,4 +1,4 @@
-/* Two threads need the process's file of promises at once: one makes it, the other one sleeps meanwhile, so that the
+/* Two threads need the process's file of promises at once. One makes it, and the other one sleeps meanwhile. So the
  * first gets on even with less priority on the same processor. The linker wraps the calls that show it. */
 #include "core/room/card_turn.h"
 

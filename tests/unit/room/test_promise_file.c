@@ -1,4 +1,4 @@
-/* What processes promise each other in a file: who counts, who counts no longer, and files that are none. */
+/* The promises of processes to each other in a file: who counts, who counts no longer, and files that are none. */
 #include "core/room/promise_file.h"
 
 #include <fcntl.h>

@@ -99,7 +99,7 @@ static uint64_t jittered(const char *spec, int depth) {
   return link_makespan(&journal);
 }
 
-/* The same numbers each time; more slots take more of the jitter. */
+/* The numbers do not change from run to run; more slots take more of the jitter. */
 static void jitter_repeats_and_needs_depth(void **state) {
   (void)state;
   const char *spec = "h2d:1000,d2h:1000,kernel:step:1000,jitter:50,seed:7";

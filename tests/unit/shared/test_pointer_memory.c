@@ -1,4 +1,5 @@
-/* What APIs with pointers share: types, checks, pieces of the right alignment, virtual memory that is tried, codes. */
+/* APIs with pointers share these: types, checks, pieces of the right alignment, virtual memory that is tried,
+ * codes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

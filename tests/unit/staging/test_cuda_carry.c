@@ -188,7 +188,7 @@ static void a_small_copy_is_one_call(void **state) {
   gm_buffer_release(small, NULL);
 }
 
-/* What the caller gives may be page-locked by the driver, and gm does not know: it goes as it is. */
+/* Memory of the caller may be page-locked by the driver, and gm does not know: it goes as it is. */
 static void memory_of_the_caller_takes_no_slot(void **state) {
   (void)state;
   cuda_say("zero");

@@ -50,7 +50,7 @@ static bool measures_in(const char *where) {
 
 static bool measures(void) { return measures_in(folder.path); }
 
-/* The same without the copies, which take long on the simulated driver: what a process keeps, and one finds. */
+/* A measurement without the copies, which take long on the simulated driver: what a process keeps, and one finds. */
 static void keep_in(const char *where) {
   open_in(where);
   gm__link_file_keep(device, 25e9, 12e9);

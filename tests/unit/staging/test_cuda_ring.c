@@ -1,5 +1,5 @@
-/* A ring of page-locked slots on the simulated CUDA driver and its link model: what is made, when a slot comes back,
- * and what the ring is where the system refuses. */
+/* A ring of page-locked slots on the simulated CUDA driver and its link model. It shows what is made, when a slot
+ * comes back, and what the ring is where the system refuses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* One stock of page-locked memory for all rings of a device, on the simulated CUDA driver: sizes, the bound, who gives
- * to whom, and when memory goes back. */
+/* One stock of page-locked memory for all rings of a device, on the simulated CUDA driver. It has sizes and a bound.
+ * Rings give memory to each other, and back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,7 +75,7 @@ static gm__ring_slot *take_now(gm__ring *ring) {
   return slot;
 }
 
-/* As many as it gets. */
+/* It takes as many as it gets. */
 static uint32_t take_all(gm__ring *ring, gm__ring_slot *slots[]) {
   uint32_t count = 0;
   while ((slots[count] = take_now(ring))) count++;

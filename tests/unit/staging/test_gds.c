@@ -78,7 +78,7 @@ static unsigned open_descriptors(void) {
   return count;
 }
 
-/* --- what is missing. Who saw cuFile open once does not ask the helper again. --- */
+/* --- what is missing. A process that saw cuFile open once does not ask the helper again. --- */
 
 typedef struct need {
   const char *script, *word;

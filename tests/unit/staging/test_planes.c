@@ -91,7 +91,7 @@ static void planes_pack_what_gains(void **state) {
   free(from);
 }
 
-/* Of the upper bytes so many per cent are 0, the others anything. Less than 3 % of gain is not worth it. */
+/* So many per cent of the upper bytes are 0, the others anything. Less than 3 % of gain is not worth it. */
 static void planes_leave_small_gains(void **state) {
   unsigned char *from = room_new(CHUNK);
   uint64_t seed = 5;
@@ -216,7 +216,7 @@ static gm_status decode(const unsigned char *piece, uint64_t bytes, unsigned cha
   return status;
 }
 
-/* As planes.h says; somebody hostile can do that, too. */
+/* planes.h says so; somebody hostile can do that, too. */
 static void seal(unsigned char *chunk, uint64_t stored, uint64_t place) {
   const uint64_t sum = gm__checksum(chunk + CHUNK_HEAD, stored, gm__checksum(chunk, 8, place));
   for (int i = 0; i < 8; i++) chunk[8 + i] = (unsigned char)(sum >> 8 * i);
@@ -357,7 +357,7 @@ static void planes_have_a_bound_for_each_size(void **state) {
 
 static unsigned char zstd_from[SMALL], zstd_noise[SMALL], zstd_room[2 * SMALL], zstd_back[SMALL];
 
-/* What needs no zstd comes back without it: a chunk that does not gain. But who encodes asks for it. */
+/* A chunk that needs no zstd comes back without it, as it does not gain. But who encodes asks for it. */
 static void zstd_is_missing(temp_folder *root) {
   uint64_t bytes = 99;
   (void)root;

@@ -1,4 +1,4 @@
-/* A store over a real server that is killed, comes back, stops, is slow, and is full: each key has what was promised,
+/* A store over a real server that is killed, comes back, stops, is slow, and is full. Each key has what was promised,
  * to the byte. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,7 @@ static bool is_of_the_server(gm_status status) {
          status == GM_ERR_OUT_OF_DEVICE_MEMORY || status == GM_ERR_OVER_LIMIT;
 }
 
-/* False: the server was in the way. What is got is right. */
+/* False: the server was in the way. The value that a get brings is right. */
 static bool try_expect(gm_store *store, uint64_t id, uint64_t version) {
   gm_value *value = NULL;
   gm_error err = {.status = GM_OK};

@@ -185,7 +185,7 @@ static void test_a_put_that_was_done_although_it_failed(void **state) {
   pool_bench_close(&bench);
 }
 
-/* A removal without an answer was done, or it was not. So the key has its value, or it is not there; nothing is
+/* A removal without an answer was done, or it was not. So the key has its value, or it is not there. Nothing is
  * damaged, and no value leaves the device for the sake of a copy that may be gone. */
 static void test_a_removal_without_an_answer(void **state) {
   (void)state;

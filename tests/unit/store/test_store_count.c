@@ -220,7 +220,7 @@ static void *put_own(void *user) {
   return NULL;
 }
 
-/* What one thread takes down, another one does not take down again. */
+/* A value that one thread takes down, another one does not take down again. */
 static void test_threads_take_down_what_is_above_and_no_more(void **state) {
   (void)state;
   pool_bench bench;

@@ -1,4 +1,5 @@
-/* What a store says that it freed, why it has no room, and how much memory and how many steps its calls take. */
+/* The figures of a store: how much it says that it freed, and why it has no room. Its calls take so much memory, and
+ * so many steps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -141,7 +142,7 @@ static void test_values_that_are_held(void **state) {
   assert_non_null(strstr(why.message, "held"));
   assert_null(strstr(why.message, "below"));
   for (int i = 0; i < 4; i++) gm_value_release(values[i], NULL);
-  /* What is larger than the pool is the pool's to refuse. */
+  /* A value larger than the pool is the pool's to refuse. */
   assert_int_equal(put_and_say(store, "more", 5 * MIB, &why), GM_ERR_OVER_LIMIT);
   assert_null(strstr(why.message, "held"));
   store_close(store);

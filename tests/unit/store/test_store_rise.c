@@ -1,5 +1,5 @@
-/* Values of a store that came to host memory because the device was full: they go up when they are used and there is
- * room, also while somebody holds them, and no block that somebody knows changes. */
+/* Values of a store that came to host memory because the device was full. They go up when they are used and there is
+ * room, while somebody holds them, too. No block that somebody knows changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

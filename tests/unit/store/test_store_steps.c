@@ -189,7 +189,7 @@ static void hold_all(gm_store *store, gm_value **values) {
   for (int i = 0; i < KEYS; i++) pool_bench_ok(gm_store_get(store, key_of(i), &values[i], err));
 }
 
-/* A store at its bound, and each value is held: the search for one that may go looks at each once, and not again until
+/* A store at its bound, and each value is held. The search for one that may go looks at each once, and not again until
  * a holder has gone. */
 static void test_held_values_are_looked_at_once(void **state) {
   enum { PUTS = 50 };

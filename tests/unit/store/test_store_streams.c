@@ -1,5 +1,5 @@
-/* Work that still reads a value when it is released: the memory is not used again before that work is done, also where
- * the store, which knows of no stream, ends the value. On the null backend, whose time stands still. */
+/* Work still reads a value when it is released. The memory is not used again before that work is done. This is so
+ * where the store, which knows of no stream, ends the value, too. On the null backend, whose time stands still. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

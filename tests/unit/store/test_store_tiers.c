@@ -1,5 +1,5 @@
-/* A store over tiers: four times the device's memory with a file below, several tiers, what a tier
- * says that is no value, and stores that are opened again. */
+/* A store over tiers: four times the device's memory with a file below, and several tiers. A tier answers with
+ * something that is no value, and stores are opened again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Who leaves the device first: held against LRU on the same accesses, and held to what is busy or in use. */
+/* The order in which values leave the device: held against LRU on the same accesses, and held to what is busy or in
+ * use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@
 
 enum { ROOM = 32, KEYS = 256, VALUE_BYTES = 4096, ACCESSES = 4096 };
 
-/* What was used last comes first. */
+/* The value that was used last comes first. */
 typedef struct lru {
   uint32_t keys[ROOM];
   size_t count;

@@ -197,7 +197,7 @@ static void test_what_is_no_tree(void **state) {
   gm_value_release(none, NULL);
   pool_bench_ok(gm_value_dict(bench.ctx, NULL, NULL, 0, &none, err));
   gm_value_release(none, NULL);
-  /* As deep as may be, and one more. */
+  /* The tree is as deep as may be, and one level more. */
   gm_value *deep = one;
   for (int i = 1; i < GM_VALUE_DEPTH_MOST; i++) {
     gm_value *above = NULL;

@@ -1,6 +1,6 @@
-/* The tier of a file when its process ends at any call, or the power goes: what was promised is whole, what was not is
- * whole, older or missing, and nothing is ever wrong. The script runs once, on a played disk. Then each of its calls is
- * the last one. */
+/* The tier of a file when its process ends at any call, or the power goes. Promised values are whole. Others are
+ * whole, older or missing, and nothing is ever wrong. The script runs once, on a played disk. Then each of its calls
+ * is the last one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

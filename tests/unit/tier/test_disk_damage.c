@@ -1,5 +1,5 @@
-/* Damage, bad sectors, full disks and failed syncs cost what they hit, and nothing else: one value, one compaction, or
- * the promise of what was not synced. No older value comes back. */
+/* Damage, bad sectors, full disks and failed syncs cost what they hit, and nothing more. That is one value, one
+ * compaction, or the promise of what was not synced. No older value comes back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

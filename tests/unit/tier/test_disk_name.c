@@ -1,6 +1,6 @@
-/* One process owns the name of a disk tier: who opens, makes or compacts at the same moment, links, folders that
- * change, and files that others put beside it. The calls of the second process run in the middle of the first one's,
- * always at the same place. */
+/* One process owns the name of a disk tier. Others open, make or compact at the same moment; there are links, folders
+ * that change, and files that others put beside it. The calls of the second process run in the middle of the first
+ * one's, always at the same place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -105,7 +105,7 @@ static void test_each_cut_is_told(void **state) {
   disk_bench_close(&bench);
 }
 
-/* What was put after the last flush may be missing after a crash, and that is no damage. */
+/* A value that was put after the last flush may be missing after a crash, and that is no damage. */
 static void test_a_process_that_was_killed_leaves_no_damage(void **state) {
   (void)state;
   disk_bench bench;

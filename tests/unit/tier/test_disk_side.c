@@ -1,5 +1,5 @@
-/* Files beside that of a disk tier: those of others are left alone, gm's own are removed when nobody needs
- * them, and a new file is open to those who could open the old one, never to more. */
+/* Files beside that of a disk tier. Those of others are left alone, and gm's own are removed when nobody needs them. A
+ * new file is open to those who could open the old one, never to more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

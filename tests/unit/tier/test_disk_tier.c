@@ -358,7 +358,7 @@ static void test_random_damage_ends_no_process(void **state) {
   disk_bench_close(&bench);
 }
 
-/* A value that is a tier's file itself: its records are not taken for records, not even where the head of the real
+/* A value that is a tier's file itself. Its records are not taken for records, not even where the head of the real
  * record around them is damaged. */
 static void test_a_value_may_be_a_tier(void **state) {
   (void)state;

@@ -12,7 +12,7 @@
 
 enum { KEYS = 6, ROUNDS = 6 };
 
-/* What a script of puts promised of each key. */
+/* The promises of a script of puts for each key. */
 typedef struct promises {
   uint64_t begun[KEYS], done[KEYS]; /* versions, which rise */
 } promises;
@@ -188,7 +188,7 @@ static void test_a_server_that_stops(void **state) {
   assert_true(remote_now_ms() - begin >=
               6 * TIMEOUT_MS); /* how much longer is the machine's: the test's limit tells a hang */
   kill(server.pid, SIGCONT);
-  /* What timed out may have happened, but only before what was promised later. */
+  /* A put that timed out may have happened, but only before those that were promised later. */
   gm_status status = GM_ERR_TIMEOUT;
   for (int i = 0; i < 40 && status == GM_ERR_TIMEOUT; i++) status = tier_put_text(tier, "b", "after");
   assert_int_equal(status, GM_OK);

@@ -1,4 +1,4 @@
-/* The tier of a server that answers nonsense: every call ends in a failure with a reason, in time and with little
+/* The tier of a server that answers nonsense. Every call ends in a failure with a reason, in time and with little
  * memory, and the process lives on. The server is a thread of the test. */
 #include <setjmp.h>
 #include <stdarg.h>

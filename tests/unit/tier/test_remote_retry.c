@@ -1,5 +1,5 @@
-/* The tier of a server whose answers are lost while others put, and of one that does not let gm end a connection: what
- * was acknowledged last is there, whole, and stays. */
+/* The tier of a server whose answers are lost while others put, and of one that does not let gm end a connection. The
+ * value that was acknowledged last is there, whole, and stays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -141,7 +141,7 @@ static void test_a_lost_answer_alone(void **state) {
   scene_end(&self);
 }
 
-/* What was held back on the way comes after a later put, and does nothing any more. */
+/* A put that was held back on the way comes after a later one, and does nothing any more. */
 static void test_a_message_that_is_held_back(void **state) {
   (void)state;
   scene self;

@@ -1,4 +1,4 @@
-/* What a trace says, and the rules of advice, each at its threshold. */
+/* The words of a trace, and the rules of advice, each at its threshold. */
 #include "gm/advice.h"
 
 #include <setjmp.h>
@@ -118,7 +118,7 @@ static void test_fragmentation_above_three_tenths(void **state) {
   assert_int_equal(advise(&stats, NULL, &advice), 0);
 }
 
-/* What is kept for reuse is no fault, however much that is. */
+/* Memory that is kept for reuse is no fault, however much that is. */
 static void test_idle_memory_is_no_reason(void **state) {
   (void)state;
   const gm_stats stats = {.struct_size = sizeof stats,

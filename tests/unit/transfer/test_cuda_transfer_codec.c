@@ -1,5 +1,5 @@
-/* Copies with codecs on the simulated CUDA driver: where they are cut, failures with copy, byte and codec, pieces from
- * strangers, cancel and resume, engines that record, and copies that are refused. */
+/* Copies with codecs on the simulated CUDA driver: where they are cut, failures with copy, byte and codec, and pieces
+ * from strangers. There are cancel and resume, engines that record, and copies that are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Random schedules of transfers, frees and cancels on the link model: no slot of the ring is used before the work on it
- * has ended, and all bytes are right. A test plays some of them; GM_SCHEDULES=1000000 plays so many. */
+/* Random schedules of transfers, frees and cancels on the link model. No slot of the ring is used before the work on
+ * it has ended, and all bytes are right. A test plays some of them; GM_SCHEDULES=1000000 plays so many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Floats of 16 bits as floats of 32 bits where the backend has no kernel: the host does it. And what is refused. */
+/* Floats of 16 bits as floats of 32 bits where the backend has no kernel: the host does it. The refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Codecs as stages of a pipeline on the CPU: both ends, both directions, gm's own and a program's, and all that a piece
- * from a stranger can do. */
+/* Codecs as stages of a pipeline on the CPU: both ends, both directions, gm's own and a program's. A piece from a
+ * stranger can do anything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -268,7 +268,7 @@ static void with_another_lock(gm_vulkan_queue *queue) { queue->lock = other_lock
 static void with_another_unlock(gm_vulkan_queue *queue) { queue->unlock = other_lock; }
 static void for_another_user(gm_vulkan_queue *queue) { queue->user = queue; }
 
-/* What differs is named, and the adoption that is there stays as it is. */
+/* A difference is named, and the adoption that is there stays as it is. */
 static void check_other_terms(gm_device *device, const gm_vulkan_queue *queue) {
   static const struct {
     terms_change *change;

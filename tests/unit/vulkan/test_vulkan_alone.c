@@ -185,7 +185,7 @@ static void test_missing_entries_are_named(void **state) {
   alone_close(&test);
 }
 
-/* What timeline semaphores alone need may be missing where the engine did not enable them. */
+/* Entries that timeline semaphores alone need may be missing where the engine did not enable them. */
 static void test_entries_that_nobody_needs(void **state) {
   (void)state;
   alone_test test = {0};

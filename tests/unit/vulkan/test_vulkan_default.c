@@ -1,5 +1,5 @@
-/* Calls that name no stream, on an engine's VkDevice, where gm makes no queue. They do what the host alone can do. Else
- * a refusal names the ways out. The engine may choose a stream for them. */
+/* Calls that name no stream, on an engine's VkDevice, where gm makes no queue. They do what the host alone can do. A
+ * refusal names the ways out otherwise. The engine may choose a stream for them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

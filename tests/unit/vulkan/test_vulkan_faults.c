@@ -81,7 +81,7 @@ typedef struct scenario {
   gm_memory wrapped;
 } scenario;
 
-/* What an engine does in its life, in short. Stops at the first failure. */
+/* The life of an engine, in short. Stops at the first failure. */
 static gm_status scenario_open(scenario *s, gm_error *err) {
   const gm_backend_ops *ops = s->fixture.ops;
   const gm_memory_params params = {.struct_size = sizeof params, .bytes = SCENARIO_BYTES};

@@ -1,5 +1,6 @@
 /* An engine's queue on Vulkan. One thread holds its lock while another one waits for it inside gm: what the first may
- * call. And a lock hook that calls gm itself. test_pool_locks.c has these cases for every kind of submission. */
+ * call. A lock hook that calls gm itself is played, too. test_pool_locks.c has these cases for every kind of
+ * submission. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +56,7 @@ static bool await_flag(queue_test *test, const bool *flag) {
   return there;
 }
 
-/* What a collector's destructor does. */
+/* A collector's destructor does this. */
 static void collect(queue_test *test) {
   const gm_request request = {.bytes = LARGE, .stream = test->stream, .flags = GM_INSERT_WAIT};
   gm_block block;

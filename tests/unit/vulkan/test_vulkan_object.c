@@ -1,5 +1,5 @@
-/* Native objects of exactly a range, on a real driver with validation: a VkBuffer that work uses is not destroyed. Also
- * mapped blocks, flushes and maps without a wait on a queue that gm may not submit to. */
+/* Native objects of exactly a range, on a real driver with validation: a VkBuffer that work uses is not destroyed.
+ * Mapped blocks, flushes and maps without a wait on a queue that gm may not submit to are tested, too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* A played card: a real driver behind hooks that change what it says of itself. It has what no CPU driver has. That is
  * memory that is not coherent, a card's heap beside the host's, a budget, dedicated allocations, a small allocation
- * count. What gm asks of the driver is checked on the way. Simulated: it proves gm's side, nothing about any card. */
+ * count. gm's requests to the driver are checked on the way. Simulated: it proves gm's side, nothing about any
+ * card. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Flags that need work on a queue (GM_ZERO, GM_COMMIT) on an engine's VkDevice, with queues that gm may and may not
- * submit to. And what gm_explain says of them. */
+ * submit to. The words of gm_explain on them are checked, too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

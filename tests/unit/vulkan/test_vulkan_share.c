@@ -1,5 +1,5 @@
 /* Memory between processes: this program starts itself once more, hands it a descriptor, and both see the same bytes.
- * What another process sends is input. On the real driver, and once more behind the shim. */
+ * The words of another process are input. On the real driver, and once more behind the shim. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Reserved ranges over sparse buffers, where the device has them: lavapipe has not, so these run on the simulated
- * driver. And device addresses, which both have. */
+ * driver. Device addresses, which both have, are tested, too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -277,7 +277,7 @@ static void held_map(void *user) {
   held->mapped = held->f.ops->vmm_map(held->f.device, held->address, held->granule, held->piece, 0, NULL);
 }
 
-/* What asks the driver for no bind. */
+/* A request that asks the driver for no bind. */
 static void held_call(void *user) {
   held_bind *held = user;
   const gm_backend_ops *ops = held->f.ops;
