@@ -248,6 +248,10 @@ static void test_overlap_in_one_block_is_found_exactly(void **state) {
                     .dst_offset = random_below(&seed, 300)};
     rect.src_row_pitch = rect.dst_row_pitch = rect.row_bytes + random_below(&seed, 30);
     rect.src_slice_pitch = rect.dst_slice_pitch = rect.src_row_pitch * rect.rows + random_below(&seed, 60);
+    /* Pitches of a single row or slice part nothing. */
+    if (rect.rows == 1)
+      rect.dst_row_pitch = rect.row_bytes + random_below(&seed, 1 + rect.src_row_pitch - rect.row_bytes);
+    if (rect.slices == 1) rect.dst_slice_pitch += random_below(&seed, 60);
     const bool shared = share_bytes(&rect);
     const gm_status status = gm_block_copy_rect(bench.pool, &block, bench.pool, &block, &rect, NULL, NULL, NULL);
     assert_int_equal(status, shared ? GM_ERR_INVALID_ARGUMENT : GM_OK);

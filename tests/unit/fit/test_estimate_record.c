@@ -289,6 +289,8 @@ static void record_component(digest *self, const char *name) {
       {.width = 512, .height = 768, .images = 3, .beams = 1},
       {.width = 1337, .height = 999, .beams = 7, .plain_attention = true},
       {.width = 64, .height = 64, .images = 2, .beams = 2},
+      {.width = 4096, .height = 4096}, /* the scores of attention are the largest buffer */
+      {.width = 4096, .height = 4096, .plain_attention = true},
   };
   gm_component out[GM_COMPONENTS_MAX];
   for (int i = 0; i < (int)(sizeof asked / sizeof *asked); i++) {
