@@ -186,14 +186,15 @@ gm_status gm__opencl_memory_wrap(void *device, const gm_native_memory *native, g
   uint64_t bytes = 0;
   gm_status status = gm__native_in(&lent, sizeof lent, native, GM_API_OPENCL, "opencl", "native", err);
   if (status != GM_OK) return status;
-  if (!lent.memory == !lent.pointer) {
+  if (!!lent.memory + !!lent.pointer + !!lent.mapped != 1) {
     return gm__bad_argument(err, "opencl",
-                            "one of `memory` and `pointer` of the native memory must be 0, and not both");
+                            "one of `memory`, `pointer` and `mapped` of the native memory must be set, and no other");
   }
   gm__opencl_memory *record = opencl_mem_record(opened, err);
   if (!record) return GM_ERR_OUT_OF_HOST_MEMORY;
-  status = lent.pointer ? gm__opencl_pointer_wrap(opened, &lent, record, &bytes, err)
-                        : opencl_wrap_retain(opened, &lent, record, &bytes, err);
+  status = lent.pointer  ? gm__opencl_pointer_wrap(opened, &lent, record, &bytes, err)
+           : lent.mapped ? gm__opencl_pointer_wrap_host(opened, &lent, record, &bytes, err)
+                         : opencl_wrap_retain(opened, &lent, record, &bytes, err);
   if (status != GM_OK) {
     opencl_mem_discard(opened, record);
     return status;

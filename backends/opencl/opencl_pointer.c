@@ -171,3 +171,21 @@ gm_status gm__opencl_pointer_wrap(gm__opencl_device *device, const gm_opencl_mem
   pointer_set(record, native->pointer + (uintptr_t)native->offset);
   return status;
 }
+
+/* A device with memory of its own would copy the bytes there. */
+gm_status gm__opencl_pointer_wrap_host(gm__opencl_device *device, const gm_opencl_memory *native,
+                                       gm__opencl_memory *record, uint64_t *out_bytes, gm_error *err) {
+  const uintptr_t first = (uintptr_t)native->mapped;
+  if (!device->info.unified) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, "opencl", "the device has memory of its own, and would copy `mapped`");
+  }
+  if (!native->bytes || native->offset) {
+    return gm__bad_argument(err, "opencl", "with `mapped`, `bytes` must not be 0, and `offset` must be");
+  }
+  if (first % device->info.alignment || native->bytes > SIZE_MAX - first) {
+    return gm__bad_argument(err, "opencl", "`mapped` must be a multiple of %llu, the device's alignment",
+                            (unsigned long long)device->info.alignment);
+  }
+  record->whole = *out_bytes = native->bytes;
+  return pointer_cover(device, first, native->bytes, record, err);
+}

@@ -24,4 +24,9 @@ cl_int gm__opencl_pointer_free(gm__opencl_device *device, gm__opencl_kind kind, 
 gm_status gm__opencl_pointer_wrap(gm__opencl_device *device, const gm_opencl_memory *native, gm__opencl_memory *record,
                                   uint64_t *out_bytes, gm_error *err);
 
+/* Fill a record for host memory of the engine's, which becomes a buffer without a copy. NOT_SUPPORTED: the device would
+ * copy it. */
+gm_status gm__opencl_pointer_wrap_host(gm__opencl_device *device, const gm_opencl_memory *native,
+                                       gm__opencl_memory *record, uint64_t *out_bytes, gm_error *err);
+
 #endif

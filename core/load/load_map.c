@@ -3,15 +3,28 @@
 #include "core/load/load_job.h"
 #include "core/model/model_memory.h"
 #include "gm/native_cpu.h"
+#include "gm/native_opencl.h"
 
 enum { MAP_ALIGN = 8 };
+
+static bool map_is_buffer(const gm_device_info *info) { return info->api == GM_API_OPENCL; }
+
+/* Why the device does not take host memory as it is; NULL: it does. */
+static const char *map_device_refuses(const gm_device_info *info) {
+  if (info->api == GM_API_CPU) return NULL;
+  if (!map_is_buffer(info) || !info->unified) return "the device has memory of its own";
+  return info->capabilities & GM_CAP_ADDRESS ? "kernels take addresses, and a mapped file is a buffer" : NULL;
+}
 
 /* Why a tensor cannot lie in its file; NULL: it can. */
 static const char *map_refuses(const gm__load_job *job, uint64_t index, const gm__read_range *range) {
   const gm_load_place *place = gm__load_place_of(job->places, index);
-  const uint32_t align = place->request.align ? place->request.align : MAP_ALIGN;
+  const gm_device_info *info = gm_device_get_info(gm_pool_device(place->pool));
+  const char *refusal = map_device_refuses(info);
+  uint64_t align = place->request.align ? place->request.align : MAP_ALIGN;
+  if (map_is_buffer(info) && align < info->alignment) align = info->alignment;
   if (job->loaded->there) return "a load with `keep` reads its tensors";
-  if (gm_device_get_info(gm_pool_device(place->pool))->api != GM_API_CPU) return "the device has memory of its own";
+  if (refusal) return refusal;
   if (range->run) return "parts of tensors that lie in several places of the file are read";
   return range->at % align ? "some tensors begin at no multiple of their alignment" : NULL;
 }
@@ -33,8 +46,17 @@ static gm_status map_of(gm__load_job *job, uint32_t shard, const gm_file *file, 
 }
 
 static gm_status map_wrap(gm__load_job *job, uint64_t index, unsigned char *at, uint64_t bytes, gm_error *err) {
+  gm_pool *pool = gm__load_place_of(job->places, index)->pool;
   gm_cpu_memory memory = {.head = {sizeof memory, GM_API_CPU}, .pointer = at, .bytes = bytes};
-  return gm_block_wrap(gm__load_place_of(job->places, index)->pool, &memory.head, &job->loaded->blocks[index], err);
+  gm_opencl_memory buffer = {.head = {sizeof buffer, GM_API_OPENCL}, .mapped = at, .bytes = bytes};
+  const bool is_buffer = map_is_buffer(gm_device_get_info(gm_pool_device(pool)));
+  return gm_block_wrap(pool, is_buffer ? &buffer.head : &memory.head, &job->loaded->blocks[index], err);
+}
+
+/* A driver may refuse a buffer that it would have made in its own memory. Then the tensor is read. */
+static bool map_may_read(const gm__load_job *job, uint64_t index, gm_status status) {
+  const gm_device_info *info = gm_device_get_info(gm_pool_device(gm__load_place_of(job->places, index)->pool));
+  return map_is_buffer(info) && status != GM_OK && status != GM_ERR_DEVICE_LOST && status != GM_ERR_OUT_OF_HOST_MEMORY;
 }
 
 gm_status gm__load_map_tensor(gm__load_job *job, uint64_t index, const gm__read_range *range, unsigned char **out_host,
@@ -51,7 +73,12 @@ gm_status gm__load_map_tensor(gm__load_job *job, uint64_t index, const gm__read_
   gm_status status = gm__load_files_get(&job->files, shard, &file, err);
   if (status == GM_OK) status = map_of(job, shard, file, &at, err);
   if (status == GM_OK) status = gm__input_file_touch(&file->input, file->path, at, range->at, range->bytes, err);
-  if (status == GM_OK) status = map_wrap(job, index, at + range->at, range->bytes, err);
+  if (status != GM_OK) return status;
+  status = map_wrap(job, index, at + range->at, range->bytes, err);
+  if (map_may_read(job, index, status)) {
+    job->unmapped = "the driver takes no buffer over a mapped file";
+    return GM_OK;
+  }
   if (status != GM_OK) return status;
   job->mapped[index] = true;
   job->result.mapped_bytes += range->bytes;

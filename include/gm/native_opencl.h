@@ -32,7 +32,8 @@ typedef struct gm_opencl_point {
   uintptr_t event;      /* cl_event */
 } gm_opencl_point;
 
-/* A piece of OpenCL memory: either a buffer (`memory`) or an address (`pointer`); the other one is 0. A kernel gets a
+/* A piece of OpenCL memory: a buffer (`memory`), an address (`pointer`), or to wrap, host memory (`mapped`). The others
+ * are 0. A kernel gets a
  * block at an address by clSetKernelArgSVMPointer. Where `unified` is set it gets it by clSetKernelArgMemPointerINTEL.
  * To wrap shared virtual memory the caller sets `bytes`, which OpenCL does not tell. That memory must outlive gm's use
  * of it. */
@@ -48,6 +49,9 @@ typedef struct gm_opencl_memory {
   uintptr_t pointer;     /* shared virtual memory, or Intel's unified shared memory */
   uint64_t memory_bytes; /* out: of `memory` as a whole (CL_MEM_SIZE). The block is alone in it where `offset` is 0
                             and this equals `bytes`. 0 with `pointer`. In: ignored */
+  void *mapped; /* in: host memory that becomes a buffer without a copy, on a device whose memory is the host's.
+                   It begins at a multiple of the device's alignment, has `bytes`, and outlives gm's use of it;
+                   `offset` is 0. gm_free destroys the buffer. Out: NULL */
 } gm_opencl_memory;
 
 GM_END_DECLS

@@ -114,6 +114,16 @@ static void scene_use(const scene *s) {
   ops->device_state(s->device, NULL);
 }
 
+/* Host memory of the engine's as a buffer. */
+static void scene_mapped(const scene *s) {
+  static _Alignas(4096) unsigned char bytes[12288];
+  gm_opencl_memory native = {.head = {sizeof native, GM_API_OPENCL}, .mapped = bytes, .bytes = 9000};
+  scene second = *s;
+  if (ops->memory_wrap(s->device, &native.head, &second.memory, NULL) != GM_OK) return;
+  scene_use(&second);
+  ops->memory_free(s->device, &second.memory, GM_CLOSE_NORMAL, NULL);
+}
+
 /* gm's objects are played back to it as an engine's. */
 static void scene_adopt(scene *s) {
   gm_opencl_device device = {.head = {sizeof device, GM_API_OPENCL}};
@@ -188,6 +198,7 @@ static gm_status scene_memories(scene *s) {
   if (status == GM_OK) {
     scene_use(s);
     scene_host_memory(s);
+    scene_mapped(s);
     scene_adopt(s);
     scene_addresses(s);
     ops->memory_free(s->device, &s->second, GM_CLOSE_NORMAL, NULL);
