@@ -156,6 +156,7 @@ uint64_t gm__page_step_begin(gm_pages *set) {
   gm__page_order *order = &set->order;
   if (order->next_step - order->passed_below >= GM_PAGE_STEPS_MOST) return 0;
   order->ended[order->next_step % GM_PAGE_STEPS_MOST] = false;
+  order->of_copy[order->next_step % GM_PAGE_STEPS_MOST] = false;
   order->open_steps++;
   return order->next_step++;
 }

@@ -33,15 +33,15 @@ static gm_page pages_take_one(gm_pages *set, gm__page_owner *owner) {
   return page;
 }
 
-static gm_status pages_take(gm_pages *set, gm__page_owner *owner, uint32_t count, uint32_t flags, gm_page *out,
-                            gm_error *err) {
+gm_status gm__pages_take(gm_pages *set, gm__page_owner *owner, uint32_t count, uint32_t flags, gm_page *out,
+                         const char *op, gm_error *err) {
   const uint32_t reserve = flags & GM_PAGES_URGENT ? 0 : set->reserve;
   const uint32_t available = set->order.available > reserve ? set->order.available - reserve : 0;
   if (count > available) {
     set->refused++;
     if (!err) return GM_ERR_OVER_LIMIT;
-    return gm__fail(err, GM_ERR_OVER_LIMIT, "gm_pages_take", "\"%s\" asks for %u pages, and %u can be taken",
-                    owner->tag, count, available);
+    return gm__fail(err, GM_ERR_OVER_LIMIT, op, "\"%s\" asks for %u pages, and %u can be taken", owner->tag, count,
+                    available);
   }
   for (uint32_t i = 0; i < count; i++) out[i] = pages_take_one(set, owner);
   set->held += count;
@@ -58,7 +58,8 @@ gm_status gm_pages_take(gm_pages *pages, uint32_t owner, uint32_t count, uint32_
   if (status) return status;
   if (pages->order.awaited && count > pages->order.available) gm__pages_settle(pages);
   gm__page_owner *found = gm__page_owner_find(pages, owner);
-  status = found ? pages_take(pages, found, count, flags, out, err) : gm__page_owner_fault(pages, owner, op, err);
+  status =
+      found ? gm__pages_take(pages, found, count, flags, out, op, err) : gm__page_owner_fault(pages, owner, op, err);
   return gm__pages_leave(pages, status);
 }
 

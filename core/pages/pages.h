@@ -37,6 +37,15 @@ void gm__pages_settle(gm_pages *set);
  */
 bool gm__page_step_end_at(gm_pages *set, uint64_t step, gm_device *device, gm_point point);
 
+/* Begins the step of a copy on a stream (0: none); 0: the oldest open step is too old. Where the newest step was such a
+ * copy it goes on, so that many copies in one step of the program are one. *out_old is then its point, which the caller
+ * releases without the lock; else it is zero. */
+uint64_t gm__page_copy_begin(gm_pages *set, uint64_t stream, gm_point *out_old);
+
+/* Takes pages, all or none, as gm_pages_take does. */
+gm_status gm__pages_take(gm_pages *set, gm__page_owner *owner, uint32_t count, uint32_t flags, gm_page *out,
+                         const char *op, gm_error *err);
+
 /* Gives the owner a hold of each page, all or none. */
 gm_status gm__pages_share(gm_pages *set, gm__page_owner *owner, const gm_page *which, uint32_t count, const char *op,
                           gm_error *err);

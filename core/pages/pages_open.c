@@ -176,6 +176,7 @@ gm_status gm_pages_get_stats(gm_pages *pages, gm_pages_stats *out, gm_error *err
                         .refused = pages->refused,
                         .found = pages->found,
                         .evicted = pages->evicted,
+                        .copied = pages->copied,
                         .backed = pages->planes.pool ? pages->planes.backed : pages->max_pages};
   now.free = now.backed - (now.backed && pages->keep_first) - now.held - now.idle;
   gm__mutex_unlock(&pages->lock);

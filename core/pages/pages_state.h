@@ -93,6 +93,7 @@ typedef struct gm__page_order {
   uint32_t dropped;   /* idle pages whose keys are dropped: the first ones of each list */
   uint32_t open_steps;
   gm__page_end ends[GM_PAGE_STEPS_MOST]; /* of step s: at s % GM_PAGE_STEPS_MOST */
+  bool of_copy[GM_PAGE_STEPS_MOST];      /* the step is a copy of gm's */
   uint32_t awaited;                      /* open steps that end at a point */
   bool looking;                          /* a thread asks the device, without the lock */
 } gm__page_order;
@@ -139,7 +140,7 @@ struct gm_pages {
   gm__page_keys keys;
   gm__page_planes planes;
   uint32_t held;
-  uint64_t hold_count, taken, refused, found, evicted;
+  uint64_t hold_count, taken, refused, found, evicted, copied;
 };
 
 static inline const gm_services *gm__pages_services(const gm_pages *set) { return gm__context_services(set->ctx); }

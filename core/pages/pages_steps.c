@@ -74,6 +74,32 @@ bool gm__page_step_end_at(gm_pages *set, uint64_t step, gm_device *device, gm_po
   return true;
 }
 
+/* Opens the newest step again, if it was a copy and can be. */
+static bool step_again(gm__page_order *order, uint64_t stream, gm_point *out_old) {
+  const uint64_t at = (order->next_step - 1) % GM_PAGE_STEPS_MOST;
+  gm__page_end *end = &order->ends[at];
+  if (order->next_step == order->passed_below || !order->of_copy[at]) return false;
+  if (order->ended[at]) {
+    order->ended[at] = false;
+    order->open_steps++;
+    return true;
+  }
+  if (!end->device || end->point.stream != stream || order->looking) return false;
+  *out_old = end->point;
+  *end = (gm__page_end){.device = NULL};
+  order->awaited--;
+  return true;
+}
+
+uint64_t gm__page_copy_begin(gm_pages *set, uint64_t stream, gm_point *out_old) {
+  gm__page_order *order = &set->order;
+  *out_old = (gm_point){0, 0, 0};
+  if (step_again(order, stream, out_old)) return order->next_step - 1;
+  const uint64_t step = gm__page_step_begin(set);
+  if (step) order->of_copy[step % GM_PAGE_STEPS_MOST] = true;
+  return step;
+}
+
 gm_status gm_pages_step_end_at(gm_pages *pages, uint64_t step, gm_device *device, const gm_point *point,
                                gm_error *err) {
   GM__UNCANCELLED();

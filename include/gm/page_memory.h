@@ -34,6 +34,36 @@ GM_API gm_status gm_pages_trim(gm_pages *pages, uint32_t backed_pages, uint32_t 
 GM_API gm_status gm_pages_place(gm_pages *pages, uint32_t plane, gm_page page, gm_block *out, uint64_t *out_offset,
                                 gm_error *err);
 
+/* Makes pages the owner's own before their contents change. A page of which the owner has the only hold stays, and
+ * out[i] is which[i]. It loses its key. For every other page the owner gives one hold up, and gets a new page, out[i].
+ * Pages are taken as by gm_pages_take with `flags`. `out` is another array than `which`, with room for `count`. `which`
+ * names a page once. Meanwhile no other call names the owner.
+ *
+ * gm copies the pages in all planes, in the order of `stream`: work that is submitted there later sees the copies.
+ * Pages of both ends are taken again only after the copies have passed; they count as a step until then. With `stream`
+ * NULL the copies have passed when the call returns.
+ *
+ * In a set without a pool the program copies each page whose out[i] is not which[i]. A step that began before the call
+ * keeps both pages for that. INVALID_ARGUMENT: a page needs a copy there, and no step is open.
+ *
+ * All or none: after a failure the owner holds what it held. Errors: INVALID_ARGUMENT: the owner, a page that it does
+ * not hold, an unknown flag. OVER_LIMIT: too few pages, or the oldest step is GM_PAGE_STEPS_MOST steps old. FORKED, and
+ * those of gm_block_copy and gm_stream_record. */
+GM_API gm_status gm_pages_write(gm_pages *pages, uint32_t owner, const gm_page *which, uint32_t count, uint32_t flags,
+                                gm_stream *stream, gm_page *out, gm_error *err);
+
+/* Copies whole pages, in all planes, between two sets with pools of one device, or in one set. So pages go to a set of
+ * pinned memory, and come back. from[i] is held by `from_owner` of `from_set`, and to[i] by `to_owner` of `to_set`
+ * alone. In one set no page is at both ends. Order, steps and `stream` are as for gm_pages_write. The pages that are
+ * written lose their keys. After a failure their contents are undefined.
+ *
+ * Errors: INVALID_ARGUMENT: an owner, or a page that it does not hold, or not alone. It is the answer, too, where
+ * planes of both sets have different bytes, and where a set has no pool. OVER_LIMIT: the oldest step is
+ * GM_PAGE_STEPS_MOST steps old. FORKED, and those of gm_block_copy and gm_stream_record. */
+GM_API gm_status gm_pages_copy(gm_pages *to_set, uint32_t to_owner, const gm_page *to, gm_pages *from_set,
+                               uint32_t from_owner, const gm_page *from, uint32_t count, gm_stream *stream,
+                               gm_error *err);
+
 GM_END_DECLS
 
 #endif

@@ -76,6 +76,7 @@ typedef struct gm_pages_stats {
   uint64_t evicted;  /* idle pages that were taken for other contents, or whose memory was given back */
   uint32_t backed;   /* pages that have memory, now; of a set without a pool: all */
   uint32_t reserved; /* 0 */
+  uint64_t copied;   /* pages that gm_pages_write and gm_pages_copy filled: by gm, or by the program */
 } gm_pages_stats;
 
 /* Makes a page set. The caller destroys *out. Errors: INVALID_ARGUMENT: also for a reserve larger than the set, and for

@@ -54,7 +54,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "store": "base algo context tier host device staging provider pool block manage buffer",
     "transfer": "base file device pool block manage staging",
     "load": "base algo file model device pool block manage store staging",
-    "pages": "base context device",
+    "pages": "base context device block",
     "trace": "base track arena pool manage",
     "report": "base context discovery",
 }

@@ -11,68 +11,11 @@
 #include "backends/null/null_backend.h"
 #include "core/device/stream.h"
 #include "gm/page_memory.h"
-#include "support/page_scene.h"
 #include "support/pool_bench.h"
-#include "transfer/transfer_world.h"
-
-enum { PAGES = 10, GRANULE = 4, PLANES = 2, WIDEST = 512 };
+#include "transfer/page_contents.h"
 
 static const char *only;
 static const char *const backends[] = {"cpu", "opencl", "vulkan"};
-static const uint64_t plane_bytes[PLANES] = {64, WIDEST};
-
-static const gm_pages_params usual = {.struct_size = sizeof usual,
-                                      .max_pages = PAGES,
-                                      .plane_bytes = plane_bytes,
-                                      .planes = PLANES,
-                                      .granule_pages = GRANULE,
-                                      .backed_pages = 1};
-
-static bool memory_open(transfer_world *w, page_scene *s, const char *backend, gm_pages_params params) {
-  world_begin(w);
-  if (!world_add(w, backend, 0)) {
-    world_finish(w);
-    return false;
-  }
-  memset(s, 0, sizeof *s);
-  params.pool = w->ends[0].pool;
-  world_ok(gm_pages_create(w->ctx, &params, &s->pages, err));
-  return true;
-}
-
-static void memory_close(transfer_world *w, page_scene *s) {
-  world_ok(gm_pages_destroy(s->pages, err));
-  assert_int_equal(world_stats(&w->ends[0]).active, 1); /* the world's own */
-  world_finish(w);
-}
-
-/* Each byte of a page in a plane tells `what`. */
-static void page_write(transfer_world *w, page_scene *s, gm_page page, unsigned what) {
-  unsigned char bytes[WIDEST];
-  for (uint32_t k = 0; k < PLANES; k++) {
-    gm_block block;
-    uint64_t offset = 0;
-    memset(bytes, (int)(what * 7 + k), sizeof bytes);
-    world_ok(gm_pages_place(s->pages, k, page, &block, &offset, err));
-    world_ok(gm_block_write(w->ends[0].pool, &block, offset, bytes, plane_bytes[k], w->ends[0].stream, NULL, err));
-  }
-}
-
-/* How many planes of a page have other contents. */
-static unsigned page_wrong(transfer_world *w, page_scene *s, gm_page page, unsigned what) {
-  unsigned char bytes[WIDEST];
-  unsigned wrong = 0;
-  for (uint32_t k = 0; k < PLANES; k++) {
-    gm_block block;
-    uint64_t offset = 0;
-    world_ok(gm_pages_place(s->pages, k, page, &block, &offset, err));
-    world_ok(gm_block_read(w->ends[0].pool, &block, offset, bytes, plane_bytes[k], w->ends[0].stream, NULL, err));
-    bool right = true;
-    for (uint64_t i = 0; i < plane_bytes[k]; i++) right = right && bytes[i] == (unsigned char)(what * 7 + k);
-    wrong += !right;
-  }
-  return wrong;
-}
 
 /* --- places --- */
 
@@ -177,6 +120,147 @@ static void the_first_page_keeps_its_granule(void **state) {
   for (int i = 0; i < GRANULE - 1; i++) assert_in_range(pages[i], 1, GRANULE - 1);
   world_ok(gm_page_owner_close(s.pages, owner, err));
   memory_close(&w, &s);
+}
+
+/* --- copies on write --- */
+
+static void a_shared_page_is_copied_before_a_write(void **state) {
+  (void)state;
+  transfer_world w;
+  page_scene s;
+  gm_page row[5], fork[5];
+  gm_pages_params params = usual;
+  params.backed_pages = PAGES;
+  if (!memory_open(&w, &s, only ? only : "cpu", params)) return;
+  const uint32_t a = page_owner(&s, "a"), b = page_owner(&s, "b");
+  world_ok(gm_pages_take(s.pages, a, 5, 0, row, err));
+  for (uint32_t i = 0; i < 5; i++) page_write(&w, &s, row[i], i);
+  world_ok(gm_pages_share(s.pages, b, row, 4, err));
+  world_ok(gm_pages_set_key(s.pages, a, row[0], key_a, 0, NULL, err));
+  world_ok(gm_pages_set_key(s.pages, a, row[4], key_b, 0, NULL, err));
+  world_ok(gm_pages_write(s.pages, a, row, 5, 0, w.ends[0].stream, fork, err));
+  for (uint32_t i = 0; i < 5; i++) {
+    assert_int_equal(fork[i] == row[i], i == 4);
+    assert_int_equal(page_wrong(&w, &s, fork[i], i), 0);
+    page_write(&w, &s, fork[i], 50 + i);
+    assert_int_equal(page_wrong(&w, &s, row[i], i == 4 ? 54 : i), 0);
+  }
+  assert_int_equal(page_stats(&s).holds, 9);
+  assert_int_equal(page_stats(&s).copied, 4);
+  assert_int_equal(find_one(&s, b, key_a), row[0]); /* whose contents are as they were */
+  assert_int_equal(find_one(&s, b, key_b), GM_NO_PAGE);
+  assert_refused(&s, release_one(&s, a, row[0]), GM_ERR_INVALID_ARGUMENT, "\"a\" does not hold");
+  world_ok(gm_page_owner_close(s.pages, a, err));
+  world_ok(gm_pages_write(s.pages, b, row + 1, 3, 0, NULL, fork, err)); /* nobody else holds them now */
+  assert_memory_equal(fork, row + 1, 3 * sizeof *row);
+  world_ok(gm_page_owner_close(s.pages, b, err));
+  memory_close(&w, &s);
+}
+
+static void wrong_writes_change_nothing(void **state) {
+  (void)state;
+  transfer_world w;
+  page_scene s;
+  gm_page row[8], out[8];
+  uint64_t step;
+  gm_pages_params params = usual;
+  params.backed_pages = PAGES;
+  if (only || !memory_open(&w, &s, "cpu", params)) return;
+  const uint32_t a = page_owner(&s, "a"), b = page_owner(&s, "b");
+  world_ok(gm_pages_take(s.pages, a, 8, 0, row, err));
+  world_ok(gm_pages_share(s.pages, b, row, 7, err));
+  assert_refused(&s, gm_pages_write(s.pages, b, row, 3, 0, NULL, out, &s.err), GM_ERR_OVER_LIMIT,
+                 "\"b\" asks for 3 pages, and 2 can be taken");
+  assert_refused(&s, gm_pages_write(s.pages, b, row + 7, 1, 0, NULL, out, &s.err), GM_ERR_INVALID_ARGUMENT,
+                 "\"b\" does not hold page");
+  assert_refused(&s, gm_pages_write(s.pages, b, row, 1, 0, NULL, row, &s.err), GM_ERR_INVALID_ARGUMENT, "the same");
+  assert_refused(&s, gm_pages_write(s.pages, b, (gm_page[]){row[0], row[0]}, 2, 0, NULL, out, &s.err),
+                 GM_ERR_INVALID_ARGUMENT, "\"b\" does not hold page");
+  assert_int_equal(page_stats(&s).steps, 0);
+  assert_int_equal(page_stats(&s).held, 9); /* of the page that was named twice there is one copy */
+  for (int i = 0; i < GM_PAGE_STEPS_MOST; i++) world_ok(gm_pages_step_begin(s.pages, &step, err));
+  assert_refused(&s, gm_pages_write(s.pages, b, row + 1, 1, 0, NULL, out, &s.err), GM_ERR_OVER_LIMIT, "64 steps ago");
+  while (page_stats(&s).steps) world_ok(gm_pages_step_end(s.pages, step--, err));
+  world_ok(gm_page_owner_close(s.pages, a, err));
+  world_ok(gm_page_owner_close(s.pages, b, err));
+  memory_close(&w, &s);
+}
+
+/* Without a pool the program copies: a step keeps both pages meanwhile. */
+static void without_a_pool_the_program_copies(void **state) {
+  (void)state;
+  page_scene s;
+  uint64_t step;
+  gm_page out, next;
+  if (only) return;
+  page_scene_open(&s, 3, 0, 0, NULL);
+  const uint32_t a = page_owner(&s, "a"), b = page_owner(&s, "b");
+  const gm_page page = take_one(&s, a);
+  world_ok(gm_pages_share(s.pages, b, &page, 1, err));
+  assert_refused(&s, gm_pages_write(s.pages, b, &page, 1, 0, NULL, &out, &s.err), GM_ERR_INVALID_ARGUMENT,
+                 "\"b\" needs copies of pages, and no step is open");
+  world_ok(gm_pages_step_begin(s.pages, &step, err));
+  world_ok(gm_pages_write(s.pages, b, &page, 1, 0, NULL, &out, err));
+  assert_int_not_equal(out, page);
+  world_ok(gm_page_owner_close(s.pages, a, err));
+  world_ok(gm_pages_take(s.pages, b, 1, 0, &next, err));
+  assert_int_not_equal(next, page);
+  assert_int_equal(gm_pages_take(s.pages, b, 1, 0, &next, NULL), GM_ERR_OVER_LIMIT); /* it is being copied */
+  world_ok(gm_pages_step_end(s.pages, step, err));
+  world_ok(gm_pages_take(s.pages, b, 1, 0, &next, err));
+  assert_int_equal(next, page);
+  world_ok(gm_page_owner_close(s.pages, b, err));
+  page_scene_close(&s);
+}
+
+/* To a set of memory that the host sees, and back. */
+static void pages_go_to_another_set_and_back(void **state) {
+  (void)state;
+  transfer_world w;
+  page_scene s, far;
+  gm_page row[6], away[6];
+  gm_pages_params params = usual;
+  params.backed_pages = PAGES;
+  if (!memory_open(&w, &s, only ? only : "cpu", params)) return;
+  far = s;
+  params.pool = w.ends[0].pool;
+  params.granule_pages = 0;
+  params.request = &(gm_request){.must_be = GM_DEVICE_ACCESSIBLE, .flags = GM_HOST_VISIBLE};
+  world_ok(gm_pages_create(w.ctx, &params, &far.pages, err));
+  const uint32_t a = page_owner(&s, "a"), b = page_owner(&far, "b");
+  world_ok(gm_pages_take(s.pages, a, 6, 0, row, err));
+  world_ok(gm_pages_take(far.pages, b, 6, 0, away, err));
+  for (uint32_t i = 0; i < 6; i++) page_write(&w, &s, row[i], i);
+  world_ok(gm_pages_copy(far.pages, b, away, s.pages, a, row, 6, w.ends[0].stream, err));
+  for (uint32_t i = 0; i < 6; i++) page_write(&w, &s, row[i], 99);
+  world_ok(gm_pages_copy(s.pages, a, row, far.pages, b, away, 6, w.ends[0].stream, err));
+  for (uint32_t i = 0; i < 6; i++) assert_int_equal(page_wrong(&w, &s, row[i], i), 0);
+  const uint32_t c = page_owner(&s, "c");
+  world_ok(gm_pages_share(s.pages, c, row, 1, err));
+  assert_refused(&s, gm_pages_copy(s.pages, a, row, far.pages, b, away, 2, NULL, &s.err), GM_ERR_INVALID_ARGUMENT,
+                 "\"a\" does not hold alone");
+  assert_refused(&s, gm_pages_copy(s.pages, c, row + 1, far.pages, b, away, 1, NULL, &s.err), GM_ERR_INVALID_ARGUMENT,
+                 "\"c\" does not hold page");
+  assert_int_equal(page_stats(&far).steps, 0);
+  world_ok(gm_page_owner_close(s.pages, a, err));
+  world_ok(gm_page_owner_close(s.pages, c, err));
+  world_ok(gm_page_owner_close(far.pages, b, err));
+  world_ok(gm_pages_destroy(far.pages, err));
+  memory_close(&w, &s);
+}
+
+static void random_calls_leave_the_right_contents(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+    const size_t calls = strcmp(backends[i], "cpu") == 0 ? great_many(20000) : 400;
+    if (!only) assert_int_equal(contents_run(backends[i], calls, true), 0);
+  }
+  if (only) assert_int_equal(contents_run(only, 400, true), 0);
+}
+
+static void without_steps_contents_are_wrong(void **state) {
+  (void)state;
+  if (!only) assert_int_not_equal(contents_run("cpu", 10000, false), 0);
 }
 
 /* --- steps --- */
@@ -307,6 +391,12 @@ int main(int argc, char **argv) {
       cmocka_unit_test(each_page_has_bytes_of_its_own),
       cmocka_unit_test(granules_that_rest_are_given_back),
       cmocka_unit_test(the_first_page_keeps_its_granule),
+      cmocka_unit_test(a_shared_page_is_copied_before_a_write),
+      cmocka_unit_test(wrong_writes_change_nothing),
+      cmocka_unit_test(without_a_pool_the_program_copies),
+      cmocka_unit_test(pages_go_to_another_set_and_back),
+      cmocka_unit_test(random_calls_leave_the_right_contents),
+      cmocka_unit_test(without_steps_contents_are_wrong),
       cmocka_unit_test(a_step_ends_when_its_point_has_passed),
       cmocka_unit_test(a_growth_that_fails_keeps_whole_granules),
       cmocka_unit_test(a_mapped_block_is_busy),
