@@ -385,6 +385,24 @@ static void test_the_size_of_a_piece_changes_nothing(void **state) {
   assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
 }
 
+/* Whole pages of large blocks go from where they are, and the rest of each by way of a piece. */
+static void test_large_blocks_with_a_rest(void **state) {
+  (void)state;
+  static const char header[] =
+      "{\"a\":{\"dtype\":\"U8\",\"shape\":[1048676],\"data_offsets\":[0,1048676]},"
+      "\"b\":{\"dtype\":\"U8\",\"shape\":[1048577],\"data_offsets\":[1048676,2097253]}}";
+  gm_loaded_model *loaded = NULL;
+  write_shard("large", header, 2097253, 3);
+  gm_model *model = opened(in_folder("large"));
+  assert_int_equal(gm_model_load(model, f.pool, NULL, &loaded, NULL, NULL), GM_OK);
+  saved(model, loaded, kept("out.safetensors"), NULL);
+  gm_model *copy = opened(in_folder("out.safetensors"));
+  same_tensors(model, copy);
+  gm_model_close(copy);
+  assert_int_equal(gm_loaded_model_release(loaded, NULL), GM_OK);
+  gm_model_close(model);
+}
+
 /* ---- progress, and what ends a save ---- */
 
 typedef struct watch {
@@ -471,6 +489,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_blocks_and_files_together, setup, teardown),
       cmocka_unit_test_setup_teardown(test_a_model_saved_to_its_own_path, setup, teardown),
       cmocka_unit_test_setup_teardown(test_the_size_of_a_piece_changes_nothing, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_large_blocks_with_a_rest, setup, teardown),
       cmocka_unit_test_setup_teardown(test_progress_and_cancel, setup, teardown),
       cmocka_unit_test_setup_teardown(test_wrong_arguments, setup, teardown),
       cmocka_unit_test_setup_teardown(test_host_memory_that_is_missing, setup, teardown),
