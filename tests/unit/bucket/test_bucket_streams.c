@@ -132,6 +132,27 @@ static void test_an_empty_bucket_asks_about_no_stream(void **state) {
   busy_close(&bench);
 }
 
+/* Frees of a full bucket leave a question open. The next request asks it, and later ones do not ask it again. */
+static void test_an_open_question_is_asked_once(void **state) {
+  (void)state;
+  busy_bench bench;
+  gm_block blocks[MANY], other = {0};
+  busy_open(&bench, GM_STREAM_FIFO);
+  const gm_request request = {.bytes = 64 * BYTES, .stream = bench.b};
+  take_all(&bench, bench.a, blocks, MANY);
+  work(&bench, bench.a);
+  give_all(&bench, blocks, MANY, bench.a);
+  asked = 0;
+  assert_int_equal(gm_alloc(bench.base.pool, &request, &other), GM_ACQUIRE_FRESH);
+  assert_true(asked > 0);
+  give(&bench, &other, NULL);
+  asked = 0;
+  assert_int_equal(gm_alloc(bench.base.pool, &request, &other), GM_ACQUIRE_OK);
+  assert_int_equal(asked, 0);
+  give(&bench, &other, NULL);
+  busy_close(&bench);
+}
+
 static void test_what_a_stream_is_done_with_serves_others_and_no_more(void **state) {
   (void)state;
   busy_bench bench;
@@ -271,6 +292,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_request_asks_about_streams_not_about_blocks),
       cmocka_unit_test(test_an_empty_bucket_asks_about_no_stream),
+      cmocka_unit_test(test_an_open_question_is_asked_once),
       cmocka_unit_test(test_what_a_stream_is_done_with_serves_others_and_no_more),
       cmocka_unit_test(test_of_several_users_each_must_be_done),
       cmocka_unit_test(test_many_blocks_of_several_users),
