@@ -119,6 +119,20 @@ static void free_half(void) {
   pool_bench_ok(gm_stream_sync(streams[0], err));
 }
 
+/* A free chunk is in the bins of the stream that used it last, also when that stream is done. Returns how many are. */
+static size_t check_bins(void) {
+  size_t count = 0;
+  const gm__arena *arena = gm__arena_at(&bench.pool->heap.arenas, 0);
+  for (uint32_t number = 1; number < gm__chunks_count(&arena->chunks); number++) {
+    const gm__chunk *chunk = gm__arena_chunk(arena, number);
+    const uint8_t is = gm__chunk_is(chunk);
+    if ((is != GM__CHUNK_FREE && is != GM__CHUNK_QUICK) || chunk->cache >= GM__STREAM_CACHE_IDLE) continue;
+    assert_int_equal(gm__arena_last_use(arena, number).streams, gm__order_bit(chunk->cache));
+    count++;
+  }
+  return count;
+}
+
 static void test_a_request_moves_a_piece(void **state) {
   (void)state;
   for (int no_vmm = 0; no_vmm < 2; no_vmm++) {
@@ -128,6 +142,7 @@ static void test_a_request_moves_a_piece(void **state) {
     assert_int_equal(ask(BYTES, NULL, &blocks[0]), GM_ACQUIRE_OK);
     printf("  a request moves %zu chunks\n", moves.moved);
     assert_true(moves.moved > 0 && moves.moved <= PIECE);
+    assert_in_range(check_bins(), 1, BLOCKS);
     out[0] = true;
     scene_close();
   }
