@@ -8,7 +8,7 @@ list or a cell of a table. A semicolon or a colon ends none. `code`, a "quoted t
 IO, NOT_FOUND or gm_alloc, are one word each. A paragraph of a comment that is indented is code. No comment and no
 paragraph begins with "The same". None names a number of a feature or a target (F22, T4), or "the documents".
 
-No sentence of BEGUN begins with What, Of, Who, Else, As, Also or And: it begins with its subject. A question may, and a
+No sentence begins with What, Of, Who, Else, As, Also or And: it begins with its subject. A question may, and a
 title in bold.
 
 Read are the comments of C and C++ and the text of *.md. COVERED has the folders and files that are held to this.
@@ -19,7 +19,6 @@ import sys
 
 COVERED = ["include", "core", "backends", "docs", "tools", "examples", "integrations", "bench", "tests", "README.md",
            "CONTRIBUTING.md"]
-BEGUN = ("",) # all
 NOT_HELD = {"docs/STATUS.md", "core/heap/object_sweep.c", "tests/data/view/RULES.md", "tests/data/view/SCHEMA.md"}
 SOURCES = (".c", ".h", ".cpp", ".hpp")
 MOST_WORDS = 25
@@ -70,7 +69,7 @@ def words(sentence):
     return [word for word in LIST.sub("LIST_", text).split() if re.search(r"\w", word)]
 
 
-def problems(line, text, begun):
+def problems(line, text):
     if text.startswith("The same"):
         yield f'{line}: begins with "The same": name what it is'
     plain, at = re.sub(r"`[^`]*`", "CODE_", text), 0
@@ -80,7 +79,7 @@ def problems(line, text, begun):
         count = len(words(plain[at:end]))
         if count > MOST_WORDS:
             yield f"{line}: a sentence of {count} words: {plain[at:end].strip()[:70]}"
-        if begun and BEGINNING.match(plain[at:end].strip()):
+        if BEGINNING.match(plain[at:end].strip()):
             yield f"{line}: begins without its subject: {plain[at:end].strip()[:70]}"
         at = end
 
@@ -105,8 +104,7 @@ def check(root, tops):
     for path in (path for top in tops for path in files(root, top)):
         shown = os.path.relpath(path, root)
         if shown not in NOT_HELD:
-            begun = shown.startswith(BEGUN)
-            found = [p for line, text in texts(path) for b in blocks(line, text) for p in problems(*b, begun)]
+            found = [p for line, text in texts(path) for b in blocks(line, text) for p in problems(*b)]
             yield from (f"{shown}:{problem}" for problem in found)
 
 

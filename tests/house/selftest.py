@@ -183,7 +183,7 @@ WORDS = [  # a file, its content, the complaint or None
     ("core/a.c", f"/* A.\n *\n *   {LONG}\n *   {LONG};\n *\n * {LONG} */\n", "core/a.c:6: a sentence of 26 words"),
     ("core/a.c", f"/* A.\n *\n *   {LONG}\n *   {LONG};\n */\n", None),
     ("core/a.py", f"# {LONG}\n", None),
-    ("tests/a.c", f"/* {LONG} */\n", None),
+    ("tests/a.c", f"/* {LONG} */\n", "tests/a.c:1: a sentence of 26 words"),
     ("tests/a.h", f"/* {LONG} */\n", "tests/a.h:1: a sentence of 26 words"),
 ]
 
