@@ -170,10 +170,15 @@ static gm_damage record_damage(const gm__guard_record *record, gm_damage_kind ki
                      .track_id = record->track_id};
 }
 
-/* The place of the first byte that differs from the pattern; `bytes` if none does. */
+/* The place of the first byte that differs from the pattern; `bytes` if none does. If the first bytes are the pattern
+ * and each later one is that of a pattern before, which memcmp says at once, none does. */
 static uint64_t record_differs(const unsigned char *seen, uint64_t bytes, const void *pattern, uint32_t pattern_bytes) {
   const unsigned char *want = pattern;
   uint64_t at = 0;
+  if (bytes >= pattern_bytes && memcmp(seen, want, pattern_bytes) == 0 &&
+      memcmp(seen, seen + pattern_bytes, bytes - pattern_bytes) == 0) {
+    return bytes;
+  }
   while (at < bytes && seen[at] == want[at % pattern_bytes]) at++;
   return at;
 }
