@@ -8,6 +8,7 @@
 #include "backends/cuda/cuda_kernel.h"
 #include "backends/cuda/cuda_open.h"
 #include "backends/cuda/cuda_pointer.h"
+#include "backends/cuda/cuda_program.h"
 #include "backends/cuda/cuda_status.h"
 #include "backends/cuda/cuda_vmm.h"
 #include "backends/shared/runtime/runtime_native.h"
@@ -178,6 +179,26 @@ static int cuda_set_bytes(const void *device, uint64_t at, uint32_t value, uint6
 }
 static int cuda_set_words(const void *device, uint64_t at, uint32_t value, uint64_t count, void *stream) {
   return (int)cu(device)->cuMemsetD32Async(at, value, (size_t)count, stream);
+}
+
+/* gm's programs */
+
+static int cuda_module_load(const void *device, const void *code, void **out) {
+  CUmodule module = NULL;
+  const CUresult answer = cu(device)->cuModuleLoadData(&module, code);
+  *out = module;
+  return (int)answer;
+}
+static int cuda_module_function(const void *device, void *module, const char *name, void **out) {
+  CUfunction function = NULL;
+  const CUresult answer = cu(device)->cuModuleGetFunction(&function, module, name);
+  *out = function;
+  return (int)answer;
+}
+static int cuda_module_unload(const void *device, void *module) { return (int)cu(device)->cuModuleUnload(module); }
+static int cuda_launch(const void *device, void *function, uint32_t blocks, uint32_t threads, void *stream,
+                       void **parameters) {
+  return (int)cu(device)->cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, NULL);
 }
 
 /* Managed memory. CUDA 12.2 gave both calls a location in place of a device number. gm uses the older forms where the
@@ -353,6 +374,12 @@ const gm__runtime gm__cuda_runtime = {
     .fill_way = GM__RUNTIME_ON_DEVICE,
     .set_bytes = {"cuMemsetD8Async", cuda_set_bytes},
     .set_words = {"cuMemsetD32Async", cuda_set_words},
+    .program_code = gm__cuda_program_code,
+    .module_load = {"cuModuleLoadData", cuda_module_load},
+    .module_function = {"cuModuleGetFunction", cuda_module_function},
+    .module_unload = cuda_module_unload,
+    .launch_op = "cuLaunchKernel",
+    .launch = cuda_launch,
     .prefetch_op = "cuMemPrefetchAsync",
     .prefetch = cuda_prefetch,
     .advise_op = "cuMemAdvise",

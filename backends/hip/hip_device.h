@@ -6,26 +6,10 @@
 
 typedef struct gm__hip_range gm__hip_range;
 
-typedef enum gm__hip_program_state {
-  GM__HIP_PROGRAM_NONE, /* nobody wanted it yet */
-  GM__HIP_PROGRAM_BUSY, /* one thread compiles */
-  GM__HIP_PROGRAM_READY,
-  GM__HIP_PROGRAM_REFUSED
-} gm__hip_program_state;
-
-/* gm's kernels; hip_program.c has the rules. */
-typedef struct gm__hip_program {
-  _Atomic int state; /* gm__hip_program_state */
-  hipModule_t module;
-  hipFunction_t fill;
-} gm__hip_program;
-
 typedef struct gm__hip_device {
   gm__runtime_device base; /* first */
-  gm__hip_program program;
-
-  gm__mutex ranges_lock; /* of what follows */
-  gm__hip_range *ranges; /* address ranges and what is mapped in them */
+  gm__mutex ranges_lock;   /* of what follows */
+  gm__hip_range *ranges;   /* address ranges and what is mapped in them */
 } gm__hip_device;
 
 /* HIP's entries. `device` is a gm__hip_device. */

@@ -11,7 +11,6 @@
 
 void gm__hip_device_init(gm__runtime_device *device) {
   gm__hip_device *made = (gm__hip_device *)device;
-  atomic_init(&made->program.state, GM__HIP_PROGRAM_NONE);
   gm__mutex_init(&made->ranges_lock, GM__RANK_STAGING);
 }
 

@@ -108,7 +108,7 @@ static gm_status rtc_build(const rtc_job *job, const char *architecture, gm_erro
   return rtc_fail(err, code, "hiprtcCompileProgram", log);
 }
 
-static gm_status rtc_take(const rtc_job *job, gm__hip_code *out, gm_error *err) {
+static gm_status rtc_take(const rtc_job *job, gm__runtime_code *out, gm_error *err) {
   size_t size = 0;
   hiprtcResult code = job->rtc.hiprtcGetCodeSize(job->program, &size);
   if (code != HIPRTC_SUCCESS) return rtc_fail(err, code, "hiprtcGetCodeSize", "");
@@ -122,12 +122,12 @@ static gm_status rtc_take(const rtc_job *job, gm__hip_code *out, gm_error *err) 
     gm__release(job->services, bytes, size);
     return rtc_fail(err, code, "hiprtcGetCode", "");
   }
-  *out = (gm__hip_code){bytes, size};
+  *out = (gm__runtime_code){bytes, bytes, size};
   return GM_OK;
 }
 
 gm_status gm__hip_rtc_compile(const gm__hip_driver *driver, const char *architecture, const char *text,
-                              gm__hip_code *out, gm_error *err) {
+                              gm__runtime_code *out, gm_error *err) {
   rtc_job job = {.services = driver->base.services};
   gm_status status = rtc_load(driver, &job.rtc, err);
   if (status != GM_OK) return status;
@@ -142,6 +142,6 @@ gm_status gm__hip_rtc_compile(const gm__hip_driver *driver, const char *architec
   return status;
 }
 
-void gm__hip_rtc_release(const gm__hip_driver *driver, const gm__hip_code *code) {
-  gm__release(driver->base.services, code->bytes, code->size);
+void gm__hip_rtc_release(const gm__hip_driver *driver, const gm__runtime_code *code) {
+  gm__release(driver->base.services, code->owned, code->size);
 }

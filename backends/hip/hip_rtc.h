@@ -13,19 +13,13 @@ typedef struct gm__hip_rtc_syms {
 #undef X
 } gm__hip_rtc_syms;
 
-/* Compiled code. The caller gives it back. */
-typedef struct gm__hip_code {
-  void *bytes;
-  size_t size;
-} gm__hip_code;
-
 /* Compile `text` for `architecture`, such as "gfx90a"; "" means that of the thread's current device. This takes up to
  * seconds. The library stays loaded for the life of the process. UNAVAILABLE: there is no compiler, and the reason says
  * where gm looked. DRIVER: the compiler failed, and the reason has the first words of its log; or its code cannot be
- * right. OUT_OF_HOST_MEMORY. */
+ * right. OUT_OF_HOST_MEMORY. The caller gives the code back. */
 gm_status gm__hip_rtc_compile(const gm__hip_driver *driver, const char *architecture, const char *text,
-                              gm__hip_code *out, gm_error *err);
+                              gm__runtime_code *out, gm_error *err);
 
-void gm__hip_rtc_release(const gm__hip_driver *driver, const gm__hip_code *code);
+void gm__hip_rtc_release(const gm__hip_driver *driver, const gm__runtime_code *code);
 
 #endif

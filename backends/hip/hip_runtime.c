@@ -168,6 +168,26 @@ static int hip_set_words(const void *device, uint64_t at, uint32_t value, uint64
   return (int)hip(device)->hipMemsetD32Async(gm__hip_at(at), (int)value, (size_t)count, stream);
 }
 
+/* gm's programs */
+
+static int hip_module_load(const void *device, const void *code, void **out) {
+  hipModule_t module = NULL;
+  const hipError_t answer = hip(device)->hipModuleLoadData(&module, code);
+  *out = module;
+  return (int)answer;
+}
+static int hip_module_function(const void *device, void *module, const char *name, void **out) {
+  hipFunction_t function = NULL;
+  const hipError_t answer = hip(device)->hipModuleGetFunction(&function, module, name);
+  *out = function;
+  return (int)answer;
+}
+static int hip_module_unload(const void *device, void *module) { return (int)hip(device)->hipModuleUnload(module); }
+static int hip_launch(const void *device, void *function, uint32_t blocks, uint32_t threads, void *stream,
+                      void **parameters) {
+  return (int)hip(device)->hipModuleLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, NULL);
+}
+
 /* Managed memory. On an integrated device HIP charges it to the process's group, but not hipMalloc's memory. A size
  * that fits as one may not fit as the other. */
 
@@ -304,7 +324,6 @@ const gm__runtime gm__hip_runtime = {
     .device_bytes = sizeof(gm__hip_device),
     .device_init = gm__hip_device_init,
     .device_clear = gm__hip_device_clear,
-    .device_unload = gm__hip_program_unload,
     .enter = gm__hip_enter,
     .leave = gm__hip_leave,
     .memory_room = hip_room,
@@ -340,6 +359,13 @@ const gm__runtime gm__hip_runtime = {
     .set_bytes = {"hipMemsetD8Async", hip_set_bytes},
     .set_words = {"hipMemsetD32Async", hip_set_words},
     .set_ring = gm__hip_fill_ring,
+    .program_code = gm__hip_program_code,
+    .program_code_release = gm__hip_program_code_release,
+    .module_load = {"hipModuleLoadData", hip_module_load},
+    .module_function = {"hipModuleGetFunction", hip_module_function},
+    .module_unload = hip_module_unload,
+    .launch_op = "hipModuleLaunchKernel",
+    .launch = hip_launch,
     .prefetch_op = "hipMemPrefetchAsync",
     .prefetch = hip_prefetch,
     .advise_op = "hipMemAdvise",

@@ -191,10 +191,10 @@ GM_API gm_status gm_transfer_release(gm_transfer *transfer, gm_error *err);
  * gm_codec_find("bf16") or gm_codec_find("fp16"). The result has the bits of its decoder, so nothing is lost here;
  * gm/codec.h has the bound of what its encoder loses. gm never expands by itself.
  *
- * A kernel of gm's own does it on the device: on OpenCL and Vulkan. Where there is none, gm reads the numbers, expands
- * them on the host and writes them, in the order of the stream. The call waits then, and *out has passed.
- * *out_by_host tells (may be NULL). src_offset is a multiple of 2 and dst_offset of 4, both in bytes. `stream` and
- * `out` are as for gm_block_copy. INVALID_ARGUMENT: also another codec, and ranges that share bytes. Other errors:
+ * A kernel of gm's own does it on the device: on OpenCL, Vulkan, CUDA and HIP. Where there is none, gm reads the
+ * numbers, expands them on the host and writes them, in the order of the stream. The call waits then, and *out has
+ * passed. *out_by_host tells (may be NULL). src_offset is a multiple of 2 and dst_offset of 4, both in bytes. `stream`
+ * and `out` are as for gm_block_copy. INVALID_ARGUMENT: also another codec, and ranges that share bytes. Other errors:
  * those of gm_block_copy and gm_block_read. OUT_OF_HOST_MEMORY. */
 GM_API gm_status gm_block_expand(gm_pool *dst_pool, const gm_block *dst, uint64_t dst_offset, gm_pool *src_pool,
                                  const gm_block *src, uint64_t src_offset, uint64_t count, const gm_codec *codec,

@@ -59,6 +59,7 @@ static const cuda_pair cuda_pairs[] = {
     {CUDA_cuCtxEnablePeerAccess, CUDA_cuCtxDisablePeerAccess},
     {CUDA_cuStreamCreate, CUDA_cuStreamDestroy_v2},
     {CUDA_cuEventCreate, CUDA_cuEventDestroy_v2},
+    {CUDA_cuModuleLoadData, CUDA_cuModuleUnload},
 };
 
 enum { CUDA_PAIRS = sizeof cuda_pairs / sizeof cuda_pairs[0] };
@@ -78,9 +79,10 @@ static void cuda_account(unsigned entry) {
   if (cuda_releases(entry)) atomic_fetch_sub(&cuda_driver.live, 1);
 }
 
-/* A lost device has nothing running. The driver under a played loss lives on: it does its copies at once then. */
+/* A lost device has nothing running. The driver under a played loss lives on: it does its work at once then. */
 static void cuda_settle(const char *symbol) {
-  if (fault_now.lost_call && strncmp(symbol, "cuMemcpy", 8) == 0) cuda_real.cuCtxSynchronize();
+  const bool works = strncmp(symbol, "cuMemcpy", 8) == 0 || strcmp(symbol, "cuLaunchKernel") == 0;
+  if (fault_now.lost_call && works) cuda_real.cuCtxSynchronize();
 }
 
 #define X(need, fault, symbol, base, since, parameters, arguments) \

@@ -86,10 +86,11 @@ static void hip_account(unsigned entry) {
   if (hip_releases(entry)) atomic_fetch_sub(&hip_driver.live, 1);
 }
 
-/* A lost device has nothing running. The driver under a played loss lives on: it does its copies at once then. */
+/* A lost device has nothing running. The driver under a played loss lives on: it does its work at once then. */
 static void hip_settle(const char *symbol) {
   static hipError_t (*synchronize)(void);
-  if (!fault_now.lost_call || strncmp(symbol, "hipMemcpy", 9) != 0) return;
+  const bool works = strncmp(symbol, "hipMemcpy", 9) == 0 || strcmp(symbol, "hipModuleLaunchKernel") == 0;
+  if (!fault_now.lost_call || !works) return;
   const char *path = getenv("GM_HIP_LIBRARY");
   void *library = synchronize ? NULL : dlopen(path ? path : "libamdhip64.so.6", RTLD_NOW | RTLD_NOLOAD);
   void *found = library ? dlsym(library, "hipDeviceSynchronize") : NULL;

@@ -1,5 +1,5 @@
 /* Transfers: up, inside the device, and down, each with small copies and a large one. Small copies that the device
- * scatters and gathers. */
+ * scatters and gathers, and numbers that it expands. */
 #include <stdio.h>
 #include <string.h>
 
@@ -43,10 +43,13 @@ static gm_status transfer_open(session *s, gm_error *err) {
   return status ? status : gm_stream_create(s->device, &s->streams[0], err);
 }
 
-static gm_status transfer_compare(uint64_t bytes, gm_error *err) {
-  if (memcmp(transfer_sent, transfer_got, bytes) == 0) return GM_OK;
+static gm_status transfer_wrong(gm_error *err) {
   snprintf(err->message, sizeof err->message, "every call succeeded, and the bytes are wrong");
   return GM_ERR_FORMAT;
+}
+
+static gm_status transfer_compare(uint64_t bytes, gm_error *err) {
+  return memcmp(transfer_sent, transfer_got, bytes) == 0 ? GM_OK : transfer_wrong(err);
 }
 
 gm_status scenario_transfer(session *s, gm_error *err) {
@@ -96,6 +99,23 @@ static void scatter_cut(session *s, bool up, gm_copy *copies) {
   }
 }
 
+/* Numbers of the first copy, at the block's end as floats of 32 bits. */
+static gm_status scatter_expand(const session *s, gm_error *err) {
+  enum { NUMBERS = 8, AT = TRANSFER_BYTES - 4 * NUMBERS };
+  const gm_block *block = &s->blocks[0];
+  const gm_codec *bf16 = gm_codec_find("bf16");
+  uint32_t got[NUMBERS];
+  gm_status status =
+      gm_block_expand(s->pool, block, AT, s->pool, block, 4, NUMBERS, bf16, s->streams[0], NULL, NULL, err);
+  if (status == GM_OK) status = gm_block_read(s->pool, block, AT, got, sizeof got, s->streams[0], NULL, err);
+  for (int i = 0; i < NUMBERS && status == GM_OK; i++) {
+    uint16_t number;
+    memcpy(&number, transfer_sent + 1 + 2 * i, sizeof number);
+    if (got[i] != (uint32_t)number << 16) return transfer_wrong(err);
+  }
+  return status;
+}
+
 gm_status scenario_scatter(session *s, gm_error *err) {
   gm_copy copies[TRANSFER_SCATTERS];
   gm_status status = transfer_open(s, err);
@@ -106,5 +126,6 @@ gm_status scenario_scatter(session *s, gm_error *err) {
   status = transfer_run(s, copies, TRANSFER_SCATTERS, s->streams[0], err);
   scatter_cut(s, false, copies);
   if (status == GM_OK) status = transfer_run(s, copies, TRANSFER_SCATTERS, s->streams[0], err);
-  return status ? status : transfer_compare(TRANSFER_SCATTERS * TRANSFER_SMALL, err);
+  if (status == GM_OK) status = transfer_compare(TRANSFER_SCATTERS * TRANSFER_SMALL, err);
+  return status ? status : scatter_expand(s, err);
 }

@@ -29,7 +29,7 @@ static inline void link_on(const char *spec) {
 }
 
 static inline int begin(void **state) {
-  static const char ptx[] = ".version 7.0\n.target sm_75\n.visible .entry sim_add_u32(.param .u64 a) {}\n";
+  static const char ptx[] = ".version 7.0\n.target sm_75\n.visible .entry sim_add_u32() {}\n";
   if (fixture_begin(state)) return 1;
   for (int i = 0; i < STREAMS; i++) streams[i] = fixture_stream(CU_STREAM_NON_BLOCKING);
   for (int i = 0; i < SLOTS; i++) {

@@ -349,10 +349,15 @@ static void captures_record_and_forbid(void **state) {
 
 static void kernels_run_by_name(void **state) {
   (void)state;
-  static const char ptx[] = ".version 7.0\n.target sm_75\n.visible .entry sim_add_u32(.param .u64 a) {}\n";
+  static const char ptx[] =
+      ".version 7.0\n.target sm_75\n.visible .entry sim_add_u32(.param .u64 a, .param .u64 b, .param .u32 c) {}\n";
+  static const char other[] = ".version 7.0\n.target sm_75\n.entry sim_add_u32(.param .u64 a, .param .u64 b) {}\n";
   CUmodule module = NULL;
   CUfunction function = NULL;
   assert_int_equal(cu.cuModuleLoadData(&module, "nonsense"), CUDA_ERROR_INVALID_IMAGE);
+  assert_cu(cu.cuModuleLoadData(&module, other));
+  assert_int_equal(cu.cuModuleGetFunction(&function, module, "sim_add_u32"), CUDA_ERROR_INVALID_PTX);
+  assert_cu(cu.cuModuleUnload(module));
   assert_cu(cu.cuModuleLoadData(&module, ptx));
   assert_int_equal(cu.cuModuleGetFunction(&function, module, "sim_add"), CUDA_ERROR_NOT_FOUND);
   assert_cu(cu.cuModuleGetFunction(&function, module, "sim_add_u32"));

@@ -8,6 +8,7 @@
 
 #include "backends/shared/code_table.h"
 #include "backends/shared/event_slots.h"
+#include "backends/shared/runtime/runtime_program_id.h"
 #include "backends/shared/vmm_memory.h"
 #include "core/base/dynlib.h"
 #include "core/base/map.h"
@@ -15,6 +16,12 @@
 
 typedef struct gm__runtime gm__runtime;
 typedef struct gm__runtime_stream gm__runtime_stream;
+
+/* One of gm's programs on a device; runtime_program.h has the rules. */
+typedef struct gm__runtime_program {
+  _Atomic int state;
+  void *module, *function; /* the driver's */
+} gm__runtime_program;
 
 /* The library and the devices that it lists, found once at init. Thread-safe after init; the one owner closes it. */
 typedef struct gm__runtime_driver {
@@ -40,6 +47,7 @@ typedef struct gm__runtime_device {
   _Atomic(void *) own_stream; /* NULL until first needed */
   _Atomic int32_t lost;       /* the code that told; 0: not lost */
   gm__event_slots events;
+  gm__runtime_program programs[GM__RUNTIME_PROGRAMS];
   gm__vmm_table mapped; /* memory that can be shared as a descriptor, and what was imported so */
 
   gm__mutex lock;              /* of what follows */
@@ -112,6 +120,23 @@ typedef struct gm__runtime_give {
   int (*call)(const void *device, uint64_t handle);
 } gm__runtime_give;
 
+/* The image that the driver loads a program from. */
+typedef struct gm__runtime_code {
+  const void *bytes;
+  void *owned; /* by the caller of program_code; NULL: nothing */
+  size_t size; /* of that */
+} gm__runtime_code;
+
+typedef struct gm__runtime_load {
+  const char *op;
+  int (*call)(const void *device, const void *code, void **out);
+} gm__runtime_load;
+
+typedef struct gm__runtime_find {
+  const char *op;
+  int (*call)(const void *device, void *module, const char *name, void **out);
+} gm__runtime_find;
+
 typedef struct gm__runtime_set {
   const char *op;
   int (*call)(const void *device, uint64_t at, uint32_t value, uint64_t count, void *stream);
@@ -176,10 +201,9 @@ struct gm__runtime {
 
   /* The API's own records, which begin with a gm__runtime_driver and a gm__runtime_device. */
   size_t driver_bytes, device_bytes;
-  void (*device_init)(gm__runtime_device *device);   /* its own members; NULL: nothing */
-  void (*device_clear)(gm__runtime_device *device);  /* gives back their host memory, calls no driver; NULL: nothing */
-  void (*device_unload)(gm__runtime_device *device); /* at closing, with the device entered; NULL: nothing */
-  void (*device_drop)(gm__runtime_device *device);   /* at closing, after that; NULL: nothing */
+  void (*device_init)(gm__runtime_device *device);  /* its own members; NULL: nothing */
+  void (*device_clear)(gm__runtime_device *device); /* gives back their host memory, calls no driver; NULL: nothing */
+  void (*device_drop)(gm__runtime_device *device);  /* at closing, after all that was the device's; NULL: nothing */
 
   /* The calling thread: see gm__runtime_enter. */
   gm_status (*enter)(gm__runtime_device *device, gm__runtime_scope *out, gm_error *err);
@@ -218,6 +242,16 @@ struct gm__runtime {
   gm__runtime_way fill_way; /* of a copy from device memory into the same memory, for a wide pattern */
   /* Like gm__fill_target.set_ring; `user` is a gm__runtime_fill_job. NULL: none. */
   int (*set_ring)(void *user, uint64_t at, const uint8_t *ring, uint64_t bytes, bool *out_done);
+
+  /* gm's programs. UNAVAILABLE: there is no compiler, or the driver has no modules. */
+  gm_status (*program_code)(gm__runtime_device *device, gm__runtime_program_id id, gm__runtime_code *out,
+                            gm_error *err);
+  void (*program_code_release)(const gm__runtime_device *device, const gm__runtime_code *code); /* NULL: nothing */
+  gm__runtime_load module_load;
+  gm__runtime_find module_function;
+  int (*module_unload)(const void *device, void *module);
+  const char *launch_op;
+  int (*launch)(const void *device, void *function, uint32_t blocks, uint32_t threads, void *stream, void **parameters);
 
   const char *prefetch_op, *advise_op;
   int (*prefetch)(const void *device, uint64_t at, uint64_t bytes, gm_managed_place place, void *stream);

@@ -1,6 +1,7 @@
 #include "backends/shared/runtime/runtime_copy.h"
 
 #include "backends/shared/runtime/runtime_entries.h"
+#include "backends/shared/runtime/runtime_program.h"
 #include "backends/shared/runtime/runtime_stream.h"
 
 /* The way says where the bytes are. Where the host reaches the memory too, the driver finds that out itself. */
@@ -55,8 +56,10 @@ gm_status gm__runtime_copy_many(void *device, void *stream, const gm_copy_item *
   int code = GM__RUNTIME_SUCCESS;
   const gm_status status = gm__runtime_begin(opened, stream, &job, err);
   if (status != GM_OK) return status;
-  for (uint32_t i = 0; i < count && code == GM__RUNTIME_SUCCESS; i++) {
+  const uint32_t launched = gm__runtime_scatter(opened, job.stream, items, count, &code);
+  const char *op = code == GM__RUNTIME_SUCCESS ? opened->api->copy_ops[GM__RUNTIME_ON_DEVICE] : opened->api->launch_op;
+  for (uint32_t i = launched; i < count && code == GM__RUNTIME_SUCCESS; i++) {
     code = gm__runtime_copy_enqueue(opened, job.stream, &items[i]);
   }
-  return gm__runtime_end(opened, &job, code, opened->api->copy_ops[GM__RUNTIME_ON_DEVICE], out, err);
+  return gm__runtime_end(opened, &job, code, op, out, err);
 }

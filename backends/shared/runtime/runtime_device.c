@@ -4,6 +4,7 @@
 #include "backends/shared/runtime/runtime_entries.h"
 #include "backends/shared/runtime/runtime_event.h"
 #include "backends/shared/runtime/runtime_native.h"
+#include "backends/shared/runtime/runtime_program.h"
 #include "backends/shared/runtime/runtime_stream.h"
 #include "backends/shared/vmm_try.h"
 #include "core/base/alloc.h"
@@ -84,6 +85,7 @@ gm_status gm__runtime_device_make(gm__runtime_driver *driver, uint32_t index, gm
   gm__map_init(&device->peers, device->services);
   gm__map_init(&device->registered, device->services);
   gm__vmm_table_init(&device->mapped, device->services, driver->ops);
+  gm__runtime_programs_open(device);
   if (api->device_init) api->device_init(device);
   *out = device;
   return GM_OK;
@@ -114,7 +116,7 @@ static void device_empty(gm__runtime_device *device) {
     api->stream_sync.call(device, stream);
     api->stream_destroy.call(device, stream);
   }
-  if (api->device_unload) api->device_unload(device);
+  gm__runtime_programs_unload(device);
   gm__runtime_events_destroy(device);
   gm__runtime_leave(device, &scope);
 }

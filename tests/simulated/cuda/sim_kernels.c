@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/simulated/cuda/sim_module.h"
+#include "tests/simulated/cuda/sim_programs.h"
 
 static uint64_t kernels_word(const sim_launch *launch, int index) {
   uint64_t word = 0;
@@ -23,5 +24,7 @@ static int kernels_add_u32(const sim_launch *launch) {
 void sim_kernels_register(void) {
   static bool done;
   static const size_t add_sizes[] = {8, 8, 4};
-  if (!done) done = sim_module_register("sim_add_u32", kernels_add_u32, add_sizes, 3);
+  if (done) return;
+  done = sim_module_register("sim_add_u32", kernels_add_u32, add_sizes, 3);
+  sim_programs_register();
 }

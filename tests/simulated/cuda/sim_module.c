@@ -104,22 +104,47 @@ CUresult cuModuleUnload(CUmodule module) {
   return sim_leave(CUDA_SUCCESS);
 }
 
-/* Is there ".entry name" in the text? */
-static bool module_has_entry(const char *text, const char *name) {
+/* The text behind ".entry name"; NULL: there is none. */
+static const char *module_find_entry(const char *text, const char *name) {
   size_t length = strlen(name);
   for (const char *at = text; (at = strstr(at, ".entry"));) {
     at += strlen(".entry");
     at += strspn(at, " \t\r\n");
-    if (strncmp(at, name, length) == 0 && strchr(" \t\r\n(", at[length])) return true;
+    if (strncmp(at, name, length) == 0 && strchr(" \t\r\n(", at[length])) return at + length;
   }
-  return false;
+  return NULL;
+}
+
+/* Bytes of a parameter: of ".u64 name" or ".align 8 .b8 name[4056]". */
+static size_t module_parameter(const char *at, const char *end) {
+  const char *type = at, *bracket = memchr(at, '[', (size_t)(end - at));
+  if (bracket) return strtoul(bracket + 1, NULL, 10);
+  while (type < end && (type[0] != '.' || !strchr("ubsf", type[1]) || type[2] < '0' || type[2] > '9')) type++;
+  return type < end ? strtoul(type + 2, NULL, 10) / 8 : 0;
+}
+
+/* Has the entry the parameters that the C function takes? One that names none is not looked at. */
+static bool module_fits(const char *entry, const module_kernel *kernel) {
+  const char *last = strchr(entry, ')'), *at = strstr(entry, ".param");
+  size_t count = 0;
+  if (!last) return false;
+  if (!at || at > last) return true;
+  for (; at && at < last; count++) {
+    const char *from = at + strlen(".param"), *next = strstr(from, ".param");
+    const char *end = next && next < last ? next : last;
+    if (count == kernel->count || module_parameter(from, end) != kernel->sizes[count]) return false;
+    at = next;
+  }
+  return count == kernel->count;
 }
 
 static CUresult module_get_function(CUfunction *out, CUmodule module, const char *name) {
   if (!out || !name) return CUDA_ERROR_INVALID_VALUE;
   if (!sim_slab_is_live(&module_slab, module)) return CUDA_ERROR_INVALID_HANDLE;
   const module_kernel *kernel = module_find_kernel(name);
-  if (!kernel || (module->text && !module_has_entry(module->text, name))) return CUDA_ERROR_NOT_FOUND;
+  const char *entry = module->text ? module_find_entry(module->text, name) : NULL;
+  if (!kernel || (module->text && !entry)) return CUDA_ERROR_NOT_FOUND;
+  if (entry && !module_fits(entry, kernel)) return CUDA_ERROR_INVALID_PTX;
   CUfunction function = sim_slab_take(&module_function_slab);
   if (!function) return CUDA_ERROR_OUT_OF_MEMORY;
   *function = (struct CUfunc_st){module, kernel};
@@ -139,6 +164,8 @@ typedef struct module_launch_op {
   sim_launch launch;
   unsigned char arguments[]; /* each at a multiple of 16 */
 } module_launch_op;
+
+static size_t module_argument_end(size_t at, size_t bytes) { return at + (bytes + 15) / 16 * 16; }
 
 typedef struct module_seen { /* by one kernel */
   sim_phys *held;
@@ -177,7 +204,10 @@ static void module_let_go(const sim_op *op, const module_seen *seen) {
 static CUresult module_run(sim_op *op, sim_queue *queue) {
   module_launch_op *launch = (module_launch_op *)op;
   const void *arguments[SIM_KERNEL_ARGUMENTS];
-  for (size_t i = 0; i < launch->kernel->count; i++) arguments[i] = launch->arguments + 16 * i;
+  for (size_t i = 0, at = 0; i < launch->kernel->count; i++) {
+    arguments[i] = launch->arguments + at;
+    at = module_argument_end(at, launch->kernel->sizes[i]);
+  }
   module_views views; /* large: only what is used is set */
   views.device = queue->device;
   views.count = 0;
@@ -199,7 +229,7 @@ static CUresult module_run(sim_op *op, sim_queue *queue) {
 static CUresult module_take_arguments(module_launch_op *launch, void **list, void **extra) {
   const module_kernel *kernel = launch->kernel;
   const unsigned char *packed = NULL;
-  size_t at = 0, bytes = 0;
+  size_t at = 0, bytes = 0, place = 0;
   for (void **word = extra; word && *word != CU_LAUNCH_PARAM_END; word += 2) {
     if (*word == CU_LAUNCH_PARAM_BUFFER_POINTER) packed = word[1];
     if (*word == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *(size_t *)word[1];
@@ -208,9 +238,10 @@ static CUresult module_take_arguments(module_launch_op *launch, void **list, voi
   for (size_t i = 0; i < kernel->count; i++) {
     size_t size = kernel->sizes[i];
     if (packed) at = (at + size - 1) / size * size;
-    if (size > 16 || (packed && at + size > bytes)) return CUDA_ERROR_INVALID_VALUE;
-    memcpy(launch->arguments + 16 * i, packed ? (const void *)(packed + at) : list[i], size);
+    if (packed && (size > 16 || at + size > bytes)) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(launch->arguments + place, packed ? (const void *)(packed + at) : list[i], size);
     at += size;
+    place = module_argument_end(place, size);
   }
   return CUDA_SUCCESS;
 }
@@ -223,7 +254,9 @@ static CUresult module_launch(CUfunction function, const sim_launch *like, CUstr
   sim_queue *queue = NULL;
   CUresult result = sim_stream_queue(stream, &queue);
   if (result) return result;
-  module_launch_op *launch = sim_op_create(sizeof *launch + 16 * function->kernel->count);
+  size_t room = 0;
+  for (size_t i = 0; i < function->kernel->count; i++) room = module_argument_end(room, function->kernel->sizes[i]);
+  module_launch_op *launch = sim_op_create(sizeof *launch + room);
   if (!launch) return CUDA_ERROR_OUT_OF_MEMORY;
   launch->op.run = module_run;
   launch->op.link = (gm__link_op){.entry = {.kind = GM__LINK_COMPUTE, .device = (uint32_t)queue->device}};

@@ -1,71 +1,9 @@
-/* Modules and launches: those of the simulated CUDA. The one kernel that is known is gm's fill, compiled here from the
- * backend's own text, and run for each thread in turn. */
-#include <pthread.h>
-#include <stdalign.h>
-#include <stdint.h>
+/* Modules and launches: those of the simulated CUDA. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/simulated/cuda/sim_control.h"
 #include "tests/simulated/hip/sim_hip_thread.h"
 #include "tests/simulated/hip/sim_hiprtc_image.h"
-
-enum { MODULE_PIECE = 64 << 10 }; /* mapped memory lies in granules of no less */
-
-typedef struct module_index {
-  unsigned x;
-} module_index;
-
-static _Thread_local module_index blockIdx, threadIdx, blockDim, gridDim;
-
-#define GM__HIP_PROGRAM(...) static __VA_ARGS__
-#include "backends/hip/hip_program.def"
-#undef GM__HIP_PROGRAM
-
-static uint64_t module_word(const sim_launch *launch, int index) {
-  uint64_t word = 0;
-  memcpy(&word, launch->arguments[index], sizeof word);
-  return word;
-}
-
-static void module_threads(const sim_launch *launch, unsigned char *at, uint64_t bytes) {
-  blockDim.x = launch->block[0];
-  gridDim.x = launch->grid[0];
-  for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x++) {
-    for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++) {
-      gm_hip_fill((uintptr_t)at, bytes, module_word(launch, 2), module_word(launch, 3));
-    }
-  }
-}
-
-/* Into memory of several pieces, through a copy that begins as far behind a multiple of 16. */
-static int module_fill_pieces(const sim_launch *launch, uint64_t at, uint64_t bytes) {
-  unsigned char *copy = aligned_alloc(16, (bytes / 16 + 2) * 16);
-  int code = copy ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-  if (copy) module_threads(launch, copy + at % 16, bytes);
-  for (uint64_t done = 0; done < bytes && !code;) {
-    const uint64_t left = MODULE_PIECE - (at + done) % MODULE_PIECE, piece = left < bytes - done ? left : bytes - done;
-    void *view = launch->view(launch->view_user, at + done, piece);
-    if (view) memcpy(view, copy + at % 16 + done, piece);
-    code = view ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
-    done += piece;
-  }
-  free(copy);
-  return code;
-}
-
-static int module_fill(const sim_launch *launch) {
-  const uint64_t at = module_word(launch, 0), bytes = module_word(launch, 1);
-  void *view = launch->view(launch->view_user, at, bytes);
-  if (!view) return module_fill_pieces(launch, at, bytes);
-  module_threads(launch, view, bytes);
-  return CUDA_SUCCESS;
-}
-
-static void module_register(void) {
-  static const size_t sizes[] = {8, 8, 8, 8};
-  simCudaRegisterKernel("gm_hip_fill", module_fill, sizes, 4);
-}
 
 /* Code for another architecture is refused, and whatever is no code. */
 static CUresult module_check(const void *image) {
@@ -79,10 +17,8 @@ static CUresult module_check(const void *image) {
 }
 
 hipError_t hipModuleLoadData(hipModule_t *module, const void *code) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
   CUmodule made = NULL;
   CUresult result = sim_hip_context();
-  pthread_once(&once, module_register);
   if (!result) result = module_check(code);
   if (!result) result = cuModuleLoadData(&made, code);
   if (!result) *module = (hipModule_t)(void *)made;

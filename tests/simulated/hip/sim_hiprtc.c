@@ -1,4 +1,4 @@
-/* A simulated hiprtc: "compiles" gm's program and no other, for the architecture that is asked for, else for that of
+/* A simulated hiprtc: "compiles" gm's programs and no other, for the architecture that is asked for, else for that of
  * the simulated device. */
 #include "tests/simulated/hip/sim_hiprtc.h"
 
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/shared/runtime/runtime_program_text.h"
 #include "tests/simulated/hip/sim_hiprtc_image.h"
 
 struct _hiprtcProgram {
@@ -15,12 +16,6 @@ struct _hiprtcProgram {
   char code[128]; /* "" until compiled */
   char log[128];
 };
-
-static const char rtc_known[] =
-#define GM__HIP_PROGRAM(...) "extern \"C\" __global__ " #__VA_ARGS__
-#include "backends/hip/hip_program.def"
-#undef GM__HIP_PROGRAM
-    ;
 
 enum {
 #define X(need, fault, symbol, parameters, arguments) RTC_##symbol,
@@ -126,13 +121,20 @@ hiprtcResult hiprtcDestroyProgram(hiprtcProgram *program) {
   return rtc_leave(HIPRTC_SUCCESS);
 }
 
+static bool rtc_knows(const char *text) {
+  for (int i = 0; i < GM__RUNTIME_PROGRAMS; i++) {
+    if (strcmp(text, gm__runtime_program_texts[i]) == 0) return true;
+  }
+  return false;
+}
+
 static hiprtcResult rtc_compile(hiprtcProgram program, int count, gm__hiprtc_texts options) {
   static const char option[] = "--offload-arch=gfx";
   const char *device = getenv("SIMHIP_ARCH"), *architecture = device ? device : SIM_HIP_ARCHITECTURE;
   if (count > 1 || (count == 1 && strncmp(options[0], option, sizeof option - 1) != 0)) return rtc_invalid_option;
   if (count == 1) architecture = options[0] + sizeof "--offload-arch=" - 1;
-  if (strcmp(program->text, rtc_known) != 0) {
-    snprintf(program->log, sizeof program->log, "gm.hip:1: error: the simulated compiler knows gm's program alone");
+  if (!rtc_knows(program->text)) {
+    snprintf(program->log, sizeof program->log, "gm.hip:1: error: the simulated compiler knows gm's programs alone");
     return HIPRTC_ERROR_COMPILATION;
   }
   snprintf(program->code, sizeof program->code, SIM_HIP_IMAGE_HEAD "%s" SIM_HIP_IMAGE_TAIL, architecture);

@@ -1,5 +1,5 @@
-/* Fills by a kernel that the simulated hiprtc compiles, and by copies wherever that fails. The simulated HIP runs the
- * backend's own text. */
+/* Fills, small copies and expansion by kernels that the simulated hiprtc compiles, and by copies wherever that fails.
+ * The simulated HIP runs the backend's own text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "backends/hip/hip_device.h"
+#include "support/program_scene.h"
 #include "tests/simulated/hip/hip_world.h"
 #include "tests/simulated/hip/sim_hiprtc.h"
 
@@ -24,7 +25,7 @@ static struct {
 static void tell(void *user, int level, const char *line) {
   (void)user;
   (void)level;
-  if (!strstr(line, "fills with patterns")) return;
+  if (!strstr(line, "not by a kernel")) return;
   told.lines++;
   snprintf(told.text, sizeof told.text, "%s", line);
 }
@@ -385,6 +386,78 @@ static void test_without_host_memory(void **state) {
   }
 }
 
+/* ---- small copies ---- */
+
+static gm_memory small_from, small_to;
+
+static void small_begin(void) {
+  begin(NULL);
+  small_from = take(0);
+  small_to = take(0);
+  program_scene_set(world.ops, world.device, NULL, &small_from, &small_to);
+  control("zero");
+}
+
+static int small_end(void **state) {
+  give(&small_from);
+  give(&small_to);
+  return end(state);
+}
+
+static void test_copies_by_one_kernel(void **state) {
+  small_begin();
+  program_scene_copy(100);
+  assert_int_equal(number("calls cuLaunchKernel"), 1);
+  program_scene_copy(PROGRAM_MOST);
+  assert_int_equal(number("calls cuLaunchKernel"), 4);
+  assert_int_equal(number("calls cuMemcpyAsync"), 0);
+  program_scene_odd();
+  assert_int_equal(number("calls cuLaunchKernel"), 4);
+  assert_int_equal(rtc("calls hiprtcCompileProgram"), 1);
+  assert_int_equal(told.lines, 0);
+  small_end(state);
+}
+
+/* One kernel that the compiler refuses takes no other with it. */
+static void test_copies_without_the_kernel(void **state) {
+  static const char *const cases[][2] = {{"fail hiprtcCompileProgram 1 6", NULL},
+                                         {NULL, "fail cuModuleLoadData:1:2"},
+                                         {NULL, "fail cuModuleGetFunction:1:500"},
+                                         {NULL, "fail cuLaunchKernel:1:701"}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    small_begin();
+    if (cases[i][0]) rtc(cases[i][0]);
+    if (cases[i][1]) control(cases[i][1]);
+    program_scene_copy(100);
+    program_scene_copy(100);
+    assert_int_equal(told.lines, 1);
+    assert_non_null(strstr(told.text, "hip device 1: small copies go one by one, not by a kernel: "));
+    check_one();
+    assert_int_equal(told.lines, 1);
+    assert_int_equal(rtc("calls hiprtcCompileProgram"), 2);
+    small_end(state);
+  }
+}
+
+static void test_expands_by_a_kernel(void **state) {
+  static const uint16_t numbers[5] = {0x3c00, 0x0001, 0x8400, 0xfc00, 0x7c01};
+  static const uint32_t halves[5] = {0x3f800000, 0x33800000, 0xb8800000, 0xff800000, 0x7fc02000};
+  uint32_t got[5];
+  small_begin();
+  assert_int_equal(world.ops->copy_to_device(world.device, NULL, &small_from, 6, numbers, sizeof numbers, NULL, NULL),
+                   GM_OK);
+  assert_int_equal(world.ops->expand(world.device, NULL, &small_to, 12, &small_from, 6, 5, GM_DTYPE_F16, NULL, NULL),
+                   GM_OK);
+  assert_int_equal(world.ops->copy_to_host(world.device, NULL, &small_to, 12, got, sizeof got, NULL, NULL), GM_OK);
+  assert_memory_equal(got, halves, sizeof got);
+  assert_int_equal(number("calls cuLaunchKernel"), 1);
+  control("fail cuLaunchKernel:1:701");
+  assert_int_equal(world.ops->expand(world.device, NULL, &small_to, 12, &small_from, 6, 5, GM_DTYPE_F16, NULL, NULL),
+                   GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(told.text, "the host expands numbers, not by a kernel: hipModuleLaunchKernel"));
+  small_end(state);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_fills_by_one_kernel, begin, end),
@@ -392,6 +465,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_fills_of_every_kind_of_memory, begin_7, end),
       cmocka_unit_test_setup_teardown(test_fills_mapped_memory, begin, end),
       cmocka_unit_test_setup_teardown(test_kernel_keeps_the_order, begin, end),
+      cmocka_unit_test(test_copies_by_one_kernel),
+      cmocka_unit_test(test_copies_without_the_kernel),
+      cmocka_unit_test(test_expands_by_a_kernel),
       cmocka_unit_test(test_without_an_entry),
       cmocka_unit_test(test_without_a_compiler),
       cmocka_unit_test(test_compiler_that_fails),

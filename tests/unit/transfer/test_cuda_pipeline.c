@@ -109,7 +109,7 @@ static gm_status write_nothing(void *user, const void *host, uint64_t bytes, uin
 }
 
 static void load_kernel(void) {
-  static const char ptx[] = ".version 7.0\n.target sm_75\n.visible .entry plus_one(.param .u64 a) {}\n";
+  static const char ptx[] = ".version 7.0\n.target sm_75\n.visible .entry plus_one() {}\n";
   static const size_t sizes[] = {8, 8, 8};
   cuda_entry("cuModuleLoadData", &cuda.load);
   cuda_entry("cuModuleGetFunction", &cuda.find);

@@ -88,7 +88,7 @@ static gm_status step(void *user, gm_pipeline_item *item, gm_error *err) {
 }
 
 static void load_kernel(void) {
-  static const char ptx[] = ".version 7.0\n.target sm_75\n.visible .entry weigh(.param .u64 a) {}\n";
+  static const char ptx[] = ".version 7.0\n.target sm_75\n.visible .entry weigh() {}\n";
   static const size_t sizes[] = {8, 8};
   static bool registered;
   sim_register_kernel_function *register_kernel;
