@@ -81,7 +81,7 @@ static gm_status planes_free(gm__page_planes *planes, uint32_t granule, const ch
   return first;
 }
 
-static gm_status planes_refused(gm_acquire answer, uint64_t bytes, const char *op, gm_error *err) {
+gm_status gm__page_pool_refused(gm_acquire answer, uint64_t bytes, const char *op, gm_error *err) {
   const gm_status status = answer == GM_ACQUIRE_EXHAUSTED    ? GM_ERR_OUT_OF_DEVICE_MEMORY
                            : answer == GM_ACQUIRE_OVER_LIMIT ? GM_ERR_OVER_LIMIT
                            : answer == GM_ACQUIRE_INVALID    ? GM_ERR_INVALID_ARGUMENT
@@ -102,7 +102,7 @@ static gm_status planes_alloc(const gm_pages *set, gm__page_planes *planes, uint
     if (gm_acquired(answer)) continue;
     blocks[k] = (gm_block){.bytes = 0};
     planes_free(planes, granule, op, NULL);
-    return planes_refused(answer, request.bytes, op, err);
+    return gm__page_pool_refused(answer, request.bytes, op, err);
   }
   return GM_OK;
 }

@@ -15,6 +15,9 @@ void gm__page_planes_end(gm_pages *set);
 /* Gives all blocks back, before the end. BUSY: one is mapped, and the rest is given back. */
 gm_status gm__page_planes_release(gm_pages *set, const char *op, gm_error *err);
 
+/* The status of a request that the pool refused. */
+gm_status gm__page_pool_refused(gm_acquire answer, uint64_t bytes, const char *op, gm_error *err);
+
 /* gm_pages_grow. REQUIRES: not the lock; no more than max_pages. */
 gm_status gm__page_planes_grow(gm_pages *set, uint32_t backed, const char *op, gm_error *err);
 

@@ -42,6 +42,9 @@ bool gm__page_step_end_at(gm_pages *set, uint64_t step, gm_device *device, gm_po
  * releases without the lock; else it is zero. */
 uint64_t gm__page_copy_begin(gm_pages *set, uint64_t stream, gm_point *out_old);
 
+/* A stream without an order of its own gets one around copies. NULL does nothing. */
+gm_status gm__page_barrier(gm_stream *stream, gm_error *err);
+
 /* Takes pages, all or none, as gm_pages_take does. */
 gm_status gm__pages_take(gm_pages *set, gm__page_owner *owner, uint32_t count, uint32_t flags, gm_page *out,
                          const char *op, gm_error *err);

@@ -39,8 +39,7 @@ static gm_status copy_plane(const gm_pages *to_set, const gm_page *to, const gm_
   return status;
 }
 
-/* A stream without an order of its own gets one around the copies. */
-static gm_status copy_barrier(gm_stream *stream, gm_error *err) {
+gm_status gm__page_barrier(gm_stream *stream, gm_error *err) {
   if (!stream || gm_stream_get_kind(stream) == GM_STREAM_FIFO) return GM_OK;
   return gm_stream_barrier(stream, err);
 }
@@ -50,10 +49,10 @@ static gm_status copy_barrier(gm_stream *stream, gm_error *err) {
 static gm_status copy_pages(const gm_pages *to_set, const gm_page *to, const gm_pages *from_set, const gm_page *from,
                             uint32_t count, gm_stream *stream, gm_point *out, gm_error *err) {
   *out = (gm_point){0, 0, 0};
-  gm_status status = copy_barrier(stream, err);
+  gm_status status = gm__page_barrier(stream, err);
   for (uint32_t plane = 0; plane < to_set->planes.count && !status; plane++)
     status = copy_plane(to_set, to, from_set, from, count, plane, stream, err);
-  if (!status) status = copy_barrier(stream, err);
+  if (!status) status = gm__page_barrier(stream, err);
   if (!stream) return status;
   gm_status recorded = gm_stream_record(stream, out, NULL);
   if (recorded) recorded = gm_stream_sync(stream, status ? NULL : err);

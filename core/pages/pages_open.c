@@ -98,6 +98,8 @@ static gm_status pages_busy(gm_pages *set, gm_error *err) {
   else if (set->order.open_steps)
     status = gm__fail(err, GM_ERR_BUSY, op, "%u steps are open, the oldest is %" PRIu64, set->order.open_steps,
                       set->order.passed_below);
+  else if (set->tables)
+    status = gm__fail(err, GM_ERR_BUSY, op, "%u tables are not destroyed", set->tables);
   return gm__pages_leave(set, status);
 }
 

@@ -140,6 +140,7 @@ struct gm_pages {
   gm__page_keys keys;
   gm__page_planes planes;
   uint32_t held;
+  uint32_t tables; /* that were made and not destroyed */
   uint64_t hold_count, taken, refused, found, evicted, copied;
 };
 

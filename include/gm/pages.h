@@ -85,7 +85,8 @@ typedef struct gm_pages_stats {
 GM_API gm_status gm_pages_create(gm_context *ctx, const gm_pages_params *params, gm_pages **out, gm_error *err);
 
 /* Ends a set. NULL is GM_OK. Meanwhile no other thread may use it. BUSY: an owner or a step is open, and nothing has
- * changed; the message names one with its tag. BUSY, too: a block of a plane is mapped. In a forked child the call
+ * changed; the message names one with its tag. BUSY, too: a block of a plane is mapped, or a table is
+ * not destroyed. In a forked child the call
  * gives back gm's host memory, whatever is open, and is GM_OK. INVALID_ARGUMENT: debug builds know that it was
  * destroyed. */
 GM_API gm_status gm_pages_destroy(gm_pages *pages, gm_error *err);

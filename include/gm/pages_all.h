@@ -4,6 +4,7 @@
 
 #include "gm/gm.h"
 #include "gm/page_memory.h"
+#include "gm/page_table.h"
 #include "gm/pages.h"
 
 #endif

@@ -12,7 +12,7 @@
 #include "core/device/stream.h"
 #include "gm/page_memory.h"
 #include "support/pool_bench.h"
-#include "transfer/page_contents.h"
+#include "transfer/page_tables.h"
 
 static const char *only;
 static const char *const backends[] = {"cpu", "opencl", "vulkan"};
@@ -263,6 +263,23 @@ static void without_steps_contents_are_wrong(void **state) {
   if (!only) assert_int_not_equal(contents_run("cpu", 10000, false), 0);
 }
 
+/* --- tables --- */
+
+static void tables_on_the_device_are_the_rows(void **state) {
+  (void)state;
+  for (gm_page_table_form form = GM_PAGE_TABLE_DENSE; form <= GM_PAGE_TABLE_ADDRESS; form++) {
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+      if (!only) tables_run(backends[i], form, strcmp(backends[i], "cpu") == 0 ? 200 : 20);
+    }
+    if (only) tables_run(only, form, 20);
+  }
+}
+
+static void wrong_tables_are_refused(void **state) {
+  (void)state;
+  if (!only) tables_misuse();
+}
+
 /* --- steps --- */
 
 /* The null backend has work that ends when a test lets time pass. */
@@ -397,6 +414,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(pages_go_to_another_set_and_back),
       cmocka_unit_test(random_calls_leave_the_right_contents),
       cmocka_unit_test(without_steps_contents_are_wrong),
+      cmocka_unit_test(tables_on_the_device_are_the_rows),
+      cmocka_unit_test(wrong_tables_are_refused),
       cmocka_unit_test(a_step_ends_when_its_point_has_passed),
       cmocka_unit_test(a_growth_that_fails_keeps_whole_granules),
       cmocka_unit_test(a_mapped_block_is_busy),

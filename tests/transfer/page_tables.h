@@ -1,0 +1,137 @@
+/* Tables of pages, read back from the device and compared with the rows. Needs cmocka.h included before. */
+#ifndef GM_TESTS_TRANSFER_PAGE_TABLES_H
+#define GM_TESTS_TRANSFER_PAGE_TABLES_H
+
+#include "gm/page_table.h"
+#include "transfer/page_contents.h"
+
+enum { TABLE_ROWS = 5, TABLE_WIDTH = 6 };
+
+typedef struct table_scene {
+  transfer_world world;
+  page_scene scene;
+  gm_page_table *table;
+  gm_page_table_place place;
+  uint32_t owner, counts[TABLE_ROWS], lasts[TABLE_ROWS];
+  gm_page pages[PAGES], rows[TABLE_ROWS][TABLE_WIDTH];
+} table_scene;
+
+static inline bool tables_open(table_scene *t, const char *backend, gm_page_table_form form) {
+  const gm_page_table_params table = {
+      .struct_size = sizeof table, .rows = TABLE_ROWS, .width = TABLE_WIDTH, .form = form, .plane = 1};
+  gm_pages_params params = usual;
+  memset(t, 0, sizeof *t);
+  params.backed_pages = PAGES;
+  if (!memory_open(&t->world, &t->scene, backend, params)) return false;
+  world_ok(gm_page_table_create(t->scene.pages, &table, &t->table, err));
+  t->owner = page_owner(&t->scene, "seq");
+  world_ok(gm_pages_take(t->scene.pages, t->owner, PAGES, 0, t->pages, err));
+  return true;
+}
+
+static inline void tables_close(table_scene *t) {
+  world_ok(gm_page_table_destroy(t->table, err));
+  if (t->owner) world_ok(gm_page_owner_close(t->scene.pages, t->owner, err));
+  memory_close(&t->world, &t->scene);
+}
+
+static inline void tables_set(table_scene *t, uint32_t row, uint32_t count, uint64_t *random) {
+  t->counts[row] = count;
+  t->lasts[row] = count ? row + count : 0;
+  for (uint32_t i = 0; i < count; i++) t->rows[row][i] = t->pages[test_random(random) % PAGES];
+  world_ok(gm_page_table_set(t->table, row, t->owner, t->rows[row], count, row + count, err));
+}
+
+static inline void tables_read(table_scene *t, void *out, size_t bytes, uint64_t offset) {
+  world_ok(
+      gm_block_read(t->world.ends[0].pool, &t->place.block, offset, out, bytes, t->world.ends[0].stream, NULL, err));
+}
+
+static inline void tables_check_csr(table_scene *t) {
+  int32_t starts[TABLE_ROWS + 1], lasts[TABLE_ROWS], pages[TABLE_ROWS * TABLE_WIDTH];
+  int32_t at = 0;
+  tables_read(t, starts, sizeof starts, t->place.starts_offset);
+  tables_read(t, lasts, sizeof lasts, t->place.lasts_offset);
+  tables_read(t, pages, sizeof pages, t->place.pages_offset);
+  for (uint32_t row = 0; row < TABLE_ROWS; row++) {
+    assert_int_equal(starts[row], at);
+    assert_int_equal(lasts[row], t->lasts[row]);
+    for (uint32_t i = 0; i < t->counts[row]; i++, at++) assert_int_equal(pages[at], t->rows[row][i]);
+  }
+  assert_int_equal(starts[TABLE_ROWS], at);
+}
+
+static inline void tables_check(table_scene *t, gm_page_table_form form) {
+  int32_t numbers[TABLE_ROWS][TABLE_WIDTH];
+  uint64_t addresses[TABLE_ROWS][TABLE_WIDTH];
+  if (form == GM_PAGE_TABLE_CSR) {
+    tables_check_csr(t);
+    return;
+  }
+  if (form == GM_PAGE_TABLE_DENSE)
+    tables_read(t, numbers, sizeof numbers, t->place.pages_offset);
+  else
+    tables_read(t, addresses, sizeof addresses, t->place.pages_offset);
+  for (uint32_t row = 0; row < TABLE_ROWS; row++) {
+    for (uint32_t i = 0; i < TABLE_WIDTH; i++) {
+      const bool used = i < t->counts[row];
+      gm_block block = {.address = 0};
+      uint64_t offset = 0;
+      if (used) world_ok(gm_pages_place(t->scene.pages, 1, t->rows[row][i], &block, &offset, err));
+      if (form == GM_PAGE_TABLE_DENSE)
+        assert_int_equal(numbers[row][i], used ? (int32_t)t->rows[row][i] : -1);
+      else
+        assert_int_equal(addresses[row][i], block.address + offset);
+    }
+  }
+}
+
+static inline void tables_run(const char *backend, gm_page_table_form form, int rounds) {
+  table_scene t;
+  uint64_t random = 7;
+  if (!tables_open(&t, backend, form)) return;
+  for (int round = 0; round < rounds; round++) {
+    gm_stream *stream = round % 3 ? t.world.ends[0].stream : NULL;
+    const uint32_t row = (uint32_t)(test_random(&random) % TABLE_ROWS);
+    if (round) tables_set(&t, row, (uint32_t)(test_random(&random) % (TABLE_WIDTH + 1)), &random);
+    world_ok(gm_page_table_send(t.table, stream, &t.place, err));
+    if (round && form != GM_PAGE_TABLE_CSR) assert_in_range(t.place.sent_bytes, 0, TABLE_WIDTH * sizeof(uint64_t));
+    tables_check(&t, form);
+  }
+  world_ok(gm_page_table_send(t.table, NULL, &t.place, err));
+  assert_int_equal(t.place.sent_bytes, form == GM_PAGE_TABLE_CSR ? TABLE_ROWS * sizeof(int32_t) : 0);
+  tables_close(&t);
+}
+
+/* Each misuse is told. A row of a closed owner is not sent. */
+static inline void tables_misuse(void) {
+  table_scene t;
+  gm_page_table *none = NULL;
+  gm_page_table_params params = {.struct_size = sizeof params, .rows = 1, .width = 0};
+  if (!tables_open(&t, "cpu", GM_PAGE_TABLE_DENSE)) return;
+  page_scene *s = &t.scene;
+  assert_refused(s, gm_page_table_create(s->pages, &params, &none, &s->err), GM_ERR_INVALID_ARGUMENT, "1 rows of 0");
+  params = (gm_page_table_params){
+      .struct_size = sizeof params, .rows = 1, .width = 1, .form = GM_PAGE_TABLE_ADDRESS, .plane = PLANES};
+  assert_refused(s, gm_page_table_create(s->pages, &params, &none, &s->err), GM_ERR_INVALID_ARGUMENT,
+                 "`params->plane`");
+  assert_refused(s, gm_page_table_set(t.table, TABLE_ROWS, t.owner, t.pages, 1, 0, &s->err), GM_ERR_INVALID_ARGUMENT,
+                 "row 5 of 5");
+  assert_refused(s, gm_page_table_set(t.table, 0, t.owner, t.pages, TABLE_WIDTH + 1, 0, &s->err),
+                 GM_ERR_INVALID_ARGUMENT, "6 are allowed");
+  const uint32_t other = page_owner(s, "other");
+  assert_refused(s, gm_page_table_set(t.table, 0, other, t.pages, 1, 0, &s->err), GM_ERR_INVALID_ARGUMENT,
+                 "\"other\" does not hold page");
+  world_ok(gm_page_owner_close(s->pages, other, err));
+  world_ok(gm_page_table_set(t.table, 0, t.owner, t.pages, 2, 0, err));
+  world_ok(gm_page_owner_close(s->pages, t.owner, err));
+  assert_refused(s, gm_page_table_send(t.table, NULL, &t.place, &s->err), GM_ERR_INVALID_ARGUMENT,
+                 "\"seq\", is closed");
+  world_ok(gm_page_table_set(t.table, 0, 0, NULL, 0, 0, err));
+  world_ok(gm_page_table_send(t.table, NULL, &t.place, err));
+  assert_refused(s, gm_pages_destroy(s->pages, &s->err), GM_ERR_BUSY, "1 tables are not destroyed");
+  t.owner = 0;
+  tables_close(&t);
+}
+
+#endif
