@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/device/device.h"
 #include "core/figures/memory_info.h"
 #include "gm/memory_info.h"
 #include "support/fake_backend.h"
@@ -107,6 +108,25 @@ static void test_a_card_and_its_pinned_memory(void **state) {
   fake_end(ctx, device, pool);
 }
 
+/* Managed memory has no heap of its own. It counts with the card's. */
+static void test_managed_memory_counts_with_the_card(void **state) {
+  (void)state;
+  gm_device *device;
+  gm_pool *pool;
+  fake_backend_reset();
+  fake.type_count = 2;
+  fake.types[1] = (gm_memory_type){.flags = GM_MEMORY_MANAGED, .heap = 9, .atom_bytes = 1};
+  gm_context *ctx = fake_context(&device, &pool);
+  atomic_store(&device->held[1].bytes, 4 * MIB);
+  atomic_store(&device->held[1].count, 2);
+  assert_int_equal(heap_count(device), 1);
+  assert_int_equal(heap_at(device, 0).reserved_bytes, 4 * MIB);
+  assert_int_equal(heap_at(device, 0).allocation_count, 2);
+  atomic_store(&device->held[1].bytes, 0);
+  atomic_store(&device->held[1].count, 0);
+  fake_end(ctx, device, pool);
+}
+
 static void test_what_nobody_says_is_unknown(void **state) {
   (void)state;
   gm_device *device;
@@ -181,6 +201,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_one_heap_has_the_figures_of_the_device),
       cmocka_unit_test(test_a_card_and_its_pinned_memory),
+      cmocka_unit_test(test_managed_memory_counts_with_the_card),
       cmocka_unit_test(test_what_nobody_says_is_unknown),
       cmocka_unit_test(test_wrong_arguments),
       cmocka_unit_test(test_vulkan_heaps),

@@ -380,6 +380,25 @@ static void test_strange_shapes_are_no_family(void **state) {
   assert_int_equal(ask(&whisper, (gm_component_settings){.width = 0}).count, 0);
 }
 
+/* The levels of SD's naming are told by the tensors that halve the image. */
+static void test_a_unet_has_2_to_8_levels(void **state) {
+  (void)state;
+  for (int halved = 0; halved < 10; halved++) {
+    header file = {.length = 0};
+    header_add(&file, "", "input_blocks.0.0.weight", "320,4,3,3");
+    header_add(&file, "", "middle_block.0.in_layers.2.weight", "320,320,3,3");
+    header_add(&file, "", "output_blocks.0.0.in_layers.2.weight", "320,640,3,3");
+    header_add(&file, "input_blocks.1.1.transformer_blocks.0.", "attn1.to_q.weight", "320,320");
+    header_add(&file, "input_blocks.1.1.transformer_blocks.0.", "attn2.to_k.weight", "320,768");
+    for (int i = 1; i <= halved; i++) {
+      char name[64];
+      snprintf(name, sizeof name, "input_blocks.%d.0.op.weight", 3 * i);
+      header_add(&file, "", name, "320,320,3,3");
+    }
+    assert_int_equal(ask(&file, (gm_component_settings){.width = 0}).count, halved >= 1 && halved <= 7);
+  }
+}
+
 /* More prefixes than there is room for: nothing is lost. */
 static void test_many_prefixes_are_all_counted(void **state) {
   (void)state;
@@ -413,6 +432,7 @@ int main(void) {
                                      cmocka_unit_test(test_sizes_are_rounded_up),
                                      cmocka_unit_test(test_bad_arguments_are_refused),
                                      cmocka_unit_test(test_strange_shapes_are_no_family),
+                                     cmocka_unit_test(test_a_unet_has_2_to_8_levels),
                                      cmocka_unit_test(test_many_prefixes_are_all_counted)};
   return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
 }
