@@ -109,7 +109,7 @@ static gm_status copy_submit_slot(gm__vulkan_stream *stream, const gm__vulkan_me
                                   const gm__vulkan_slot *slot, const copy_batch *batch, bool to_slot,
                                   gm_backend_point *out, gm_error *err) {
   VkBufferCopy regions[COPY_PIECES];
-  uint64_t packed = slot->offset;
+  uint64_t packed = 0;
   for (uint32_t i = 0; i < batch->count; i++) {
     const copy_piece *piece = &batch->pieces[i];
     uint64_t at = memory->buffer_at + (to_slot ? piece->src : piece->dst);
@@ -126,40 +126,40 @@ static gm_status copy_submit_slot(gm__vulkan_stream *stream, const gm__vulkan_me
 
 static gm_status copy_write_batch(gm__vulkan_stream *stream, const gm__vulkan_memory *dst, const unsigned char *src,
                                   copy_walk *walk, gm_backend_point *out, gm_error *err) {
-  gm__vulkan_slot slot;
+  gm__vulkan_slot *slot;
   copy_batch batch;
   gm_status status = gm__vulkan_staging_take(stream->device, &slot, err);
   if (status) return status;
-  copy_next(walk, slot.bytes, &batch);
-  unsigned char *packed = slot.host;
+  copy_next(walk, slot->memory->bytes, &batch);
+  unsigned char *packed = slot->host;
   for (uint32_t i = 0; i < batch.count; i++) {
     memcpy(packed, src + batch.pieces[i].src, batch.pieces[i].bytes);
     packed += batch.pieces[i].bytes;
   }
-  status = gm__vulkan_flush(stream->device, slot.memory, slot.offset, batch.bytes, err);
-  if (!status) status = copy_submit_slot(stream, dst, &slot, &batch, false, out, err);
-  gm__vulkan_staging_give(stream->device, &slot, status ? NULL : out);
+  status = gm__vulkan_flush(stream->device, slot->memory, 0, batch.bytes, err);
+  if (!status) status = copy_submit_slot(stream, dst, slot, &batch, false, out, err);
+  gm__vulkan_staging_give(stream->device, slot, status ? NULL : out);
   return status;
 }
 
 /* The bytes of the batch are in the caller's memory when this returns. */
 static gm_status copy_read_batch(gm__vulkan_stream *stream, const gm__vulkan_memory *src, unsigned char *dst,
                                  copy_walk *walk, gm_error *err) {
-  gm__vulkan_slot slot;
+  gm__vulkan_slot *slot;
   copy_batch batch;
   gm_backend_point point = {0};
   gm_status status = gm__vulkan_staging_take(stream->device, &slot, err);
   if (status) return status;
-  copy_next(walk, slot.bytes, &batch);
-  status = copy_submit_slot(stream, src, &slot, &batch, true, &point, err);
+  copy_next(walk, slot->memory->bytes, &batch);
+  status = copy_submit_slot(stream, src, slot, &batch, true, &point, err);
   if (!status) status = gm__vulkan_point_wait(stream->device, &point, UINT64_MAX, err);
-  if (!status) status = gm__vulkan_invalidate(stream->device, slot.memory, slot.offset, batch.bytes, err);
-  const unsigned char *packed = slot.host;
+  if (!status) status = gm__vulkan_invalidate(stream->device, slot->memory, 0, batch.bytes, err);
+  const unsigned char *packed = slot->host;
   for (uint32_t i = 0; !status && i < batch.count; i++) {
     memcpy(dst + batch.pieces[i].dst, packed, batch.pieces[i].bytes);
     packed += batch.pieces[i].bytes;
   }
-  gm__vulkan_staging_give(stream->device, &slot, &point);
+  gm__vulkan_staging_give(stream->device, slot, &point);
   return status;
 }
 

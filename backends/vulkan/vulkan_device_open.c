@@ -22,14 +22,12 @@ gm__vulkan_device *gm__vulkan_device_make(gm__vulkan_driver *driver, gm_error *e
   device->services = driver->services;
   device->heaps = &device->own_heaps;
   gm__mutex_init(&device->mutex, GM__RANK_BACKEND);
-  gm__vulkan_staging_init(&device->staging);
   gm__vulkan_sparse_init(&device->sparse);
   return device;
 }
 
 static void device_release(gm__vulkan_device *device) {
   gm__vulkan_sparse_destroy(&device->sparse);
-  gm__vulkan_staging_destroy(&device->staging);
   gm__mutex_destroy(&device->mutex);
   gm__release(device->services, device, sizeof *device);
 }
@@ -203,7 +201,7 @@ static void device_settle(gm__vulkan_device *device) {
 static void device_clear(gm__vulkan_device *device) {
   device_settle(device);
   gm__vulkan_kernels_clear(device);
-  gm__vulkan_staging_clear(device);
+  gm__vulkan_staging_clear(device, GM_CLOSE_NORMAL);
   gm__vulkan_table_clear(device, GM_CLOSE_NORMAL);
   gm__vulkan_command_clear(device);
   gm__vulkan_timelines_clear(device);
@@ -218,7 +216,7 @@ void gm__vulkan_device_close(void *user, gm_close_mode mode) {
     if (!device->adopted) device_destroy_handle(device);
   }
   gm__vulkan_kernels_forget(device);
-  gm__vulkan_staging_forget(device);
+  gm__vulkan_staging_clear(device, GM_CLOSE_ABANDON);
   gm__vulkan_table_clear(device, GM_CLOSE_ABANDON);
   gm__vulkan_host_forget(device);
   gm__vulkan_command_forget(device);

@@ -135,7 +135,7 @@ static void sparse_close(sparse_scene *s) {
   const gm_backend_ops *ops = s->f.ops;
   assert_int_equal(ops->vmm_destroy(s->f.device, s->piece, s->granule, GM_CLOSE_NORMAL, NULL), GM_OK);
   assert_int_equal(ops->vmm_unreserve(s->f.device, s->address, 2 * s->granule, GM_CLOSE_NORMAL, NULL), GM_OK);
-  assert_true(vulkan_fixture_held(&s->f) < s->granule || vulkan_fixture_held(&s->f) == 16 << 20); /* staging */
+  assert_true(vulkan_fixture_held(&s->f) < s->granule || vulkan_fixture_held(&s->f) == 2 << 20); /* staging */
   vulkan_fixture_close(&s->f);
 }
 

@@ -118,7 +118,7 @@ static unsigned char *host_memory(void) {
 }
 
 static bool has_staging(const vulkan_fixture *fixture) {
-  return ((const gm__vulkan_device *)fixture->device)->staging.memory != NULL;
+  return ((const gm__vulkan_device *)fixture->device)->staging.count > 0;
 }
 
 /* Where the host sees no memory, bytes of a registered range go to the device and back without staging; others do
