@@ -2,7 +2,6 @@
 
 #include "core/base/alloc.h"
 #include "core/pages/page_keys.h"
-#include "core/pages/page_planes.h"
 
 /* Invariants. A page without holds is in the stack, in a list, or was never taken (`fresh`). Stamps in a list never
  * fall from its first page to its last. If the first one waits, all do: one look at each list is enough. A

@@ -6,6 +6,7 @@
 #include "core/base/alloc.h"
 #include "core/base/cancel.h"
 #include "core/device/device.h"
+#include "core/pages/page_settle.h"
 #include "core/pages/pages.h"
 
 /* ---- begin and end ---- */

@@ -21,12 +21,6 @@ gm_status gm__page_pool_refused(gm_acquire answer, uint64_t bytes, const char *o
 /* gm_pages_grow. REQUIRES: not the lock; no more than max_pages. */
 gm_status gm__page_planes_grow(gm_pages *set, uint32_t backed, const char *op, gm_error *err);
 
-/* The first page of a granule; of the one after the last: max_pages. */
-static inline gm_page gm__granule_first(const gm_pages *set, uint32_t granule) {
-  const uint64_t first = (uint64_t)granule * set->planes.granule_pages;
-  return first < set->max_pages ? (gm_page)first : set->max_pages;
-}
-
 /* The block of a page in a plane; NULL: the page has no memory. REQUIRES: the lock, or a page that is held. */
 static inline const gm_block *gm__page_block(const gm_pages *set, uint32_t plane, gm_page page) {
   const gm__page_planes *planes = &set->planes;

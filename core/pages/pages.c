@@ -1,6 +1,7 @@
 #include "core/pages/pages.h"
 
 #include "core/pages/page_keys.h"
+#include "core/pages/page_settle.h"
 
 gm_status gm__pages_fault(const gm_pages *set, const char *op, gm_error *err) {
   if (!set) return gm__bad_argument(err, op, "`pages` is NULL");

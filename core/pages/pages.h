@@ -29,19 +29,6 @@ static inline gm_status gm__pages_leave(gm_pages *set, gm_status status) {
   return status;
 }
 
-/* Ends the steps whose points have passed, the oldest first. It releases the lock while it asks a device, so owners may
- * be closed meanwhile. */
-void gm__pages_settle(gm_pages *set);
-
-/* Ends a step at a point, which the set has from then on. False: the step is not open, and the point is the caller's.
- */
-bool gm__page_step_end_at(gm_pages *set, uint64_t step, gm_device *device, gm_point point);
-
-/* Begins the step of a copy on a stream (0: none); 0: the oldest open step is too old. Where the newest step was such a
- * copy it goes on, so that many copies in one step of the program are one. *out_old is then its point, which the caller
- * releases without the lock; else it is zero. */
-uint64_t gm__page_copy_begin(gm_pages *set, uint64_t stream, gm_point *out_old);
-
 /* A stream without an order of its own gets one around copies. NULL does nothing. */
 gm_status gm__page_barrier(gm_stream *stream, gm_error *err);
 

@@ -6,6 +6,7 @@
 #include "core/device/point.h"
 #include "core/pages/page_keys.h"
 #include "core/pages/page_planes.h"
+#include "core/pages/page_settle.h"
 #include "core/pages/pages.h"
 #include "gm/copy.h"
 

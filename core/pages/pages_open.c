@@ -8,6 +8,7 @@
 #include "core/pages/page_keys.h"
 #include "core/pages/page_pieces.h"
 #include "core/pages/page_planes.h"
+#include "core/pages/page_settle.h"
 #include "core/pages/pages.h"
 
 /* ---- begin and end ---- */

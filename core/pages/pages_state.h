@@ -151,4 +151,10 @@ static inline void *gm__page_piece_at(const gm__page_pieces *table, uint32_t ind
   return (unsigned char *)table->pieces[index / GM__PAGE_PIECE] + index % GM__PAGE_PIECE * bytes;
 }
 
+/* The first page of a granule; of the one after the last: max_pages. */
+static inline gm_page gm__granule_first(const gm_pages *set, uint32_t granule) {
+  const uint64_t first = (uint64_t)granule * set->planes.granule_pages;
+  return first < set->max_pages ? (gm_page)first : set->max_pages;
+}
+
 #endif

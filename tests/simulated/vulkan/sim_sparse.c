@@ -91,7 +91,8 @@ VkResult sim_sparse_create(VkDevice device, const VkBufferCreateInfo *info, VkBu
   return VK_SUCCESS;
 }
 
-/* The same byte everywhere is the first one, and each the next: a sanitizer looks at a range once, not at each byte. */
+/* One byte is everywhere if it is the first one, and each is equal to the next. So a sanitizer looks at a range once,
+ * not at each byte. */
 static void sparse_check_poison(const sparse_buffer *buffer, uint64_t at, uint64_t bytes) {
   const unsigned char *host = buffer->host + at;
   if (bytes == 0 || (host[0] == SPARSE_POISON && memcmp(host, host + 1, bytes - 1) == 0)) return;
