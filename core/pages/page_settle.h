@@ -8,6 +8,11 @@
  * be closed meanwhile. */
 void gm__pages_settle(gm_pages *set);
 
+/* Does so where `count` pages cannot be taken beside the reserve. */
+static inline void gm__pages_settle_for(gm_pages *set, uint32_t count) {
+  if (set->order.awaited && (uint64_t)count + set->reserve > set->order.available) gm__pages_settle(set);
+}
+
 /* Ends a step at a point, which the set has from then on. False: the step is not open, and the point is the caller's.
  */
 bool gm__page_step_end_at(gm_pages *set, uint64_t step, gm_device *device, gm_point point);

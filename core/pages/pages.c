@@ -57,7 +57,7 @@ gm_status gm_pages_take(gm_pages *pages, uint32_t owner, uint32_t count, uint32_
     return gm__bad_argument(err, op, out ? "`flags` has an unknown flag" : "`out` is NULL");
   gm_status status = gm__pages_enter(pages, op, err);
   if (status) return status;
-  if (pages->order.awaited && count > pages->order.available) gm__pages_settle(pages);
+  gm__pages_settle_for(pages, count);
   gm__page_owner *found = gm__page_owner_find(pages, owner);
   status =
       found ? gm__pages_take(pages, found, count, flags, out, op, err) : gm__page_owner_fault(pages, owner, op, err);

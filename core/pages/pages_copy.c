@@ -117,7 +117,7 @@ static gm_status write_take(gm_pages *set, gm__page_owner *owner, const gm_page 
 static gm_status write_begin(gm_pages *set, uint32_t number, const gm_page *which, uint32_t count, uint32_t flags,
                              const gm_stream *stream, gm_page *out, copy_step *step, const char *op, gm_error *err) {
   uint32_t shared;
-  if (set->order.awaited && count > set->order.available) gm__pages_settle(set);
+  gm__pages_settle_for(set, count);
   gm__page_owner *owner = gm__page_owner_find(set, number);
   if (!owner) return gm__page_owner_fault(set, number, op, err);
   gm_status status = write_count(set, owner, which, count, &shared, op, err);

@@ -293,7 +293,7 @@ static void a_step_ends_when_its_point_has_passed(void **state) {
   gm_backend_point work;
   const gm_memory nowhere = {.handle = 1, .bytes = 64};
   uint64_t step = 0, later = 0;
-  const gm_pages_params params = {.struct_size = sizeof params, .max_pages = 1};
+  const gm_pages_params params = {.struct_size = sizeof params, .max_pages = 2, .reserve = 1};
   pool_bench_open(&bench, "null", "null:capacity=64M,latency=1000000000", NULL);
   pool_bench_ok(gm_pages_create(bench.ctx, &params, &s.pages, err));
   pool_bench_ok(gm_stream_create(bench.device, &stream, err));
