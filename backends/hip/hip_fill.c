@@ -12,7 +12,7 @@ enum { FILL_THREADS = 256, FILL_BLOCKS = 2048, FILL_PIECE = 16 };
 
 int gm__hip_fill_ring(void *user, uint64_t at, const uint8_t *ring, uint64_t bytes, bool *out_done) {
   gm__runtime_fill_job *fill = user;
-  uint8_t aligned[GM__FILL_PATTERN_MAX]; /* the ring, as it lies from a multiple of 16 on */
+  uint8_t aligned[GM__FILL_PATTERN_MAX] = {0}; /* the ring, as it lies from a multiple of 16 on */
   uint64_t halves[2];
   void *parameters[] = {&at, &bytes, &halves[0], &halves[1]};
   const uint64_t blocks = gm__min(bytes / FILL_PIECE / FILL_THREADS + 1, FILL_BLOCKS);

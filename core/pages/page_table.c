@@ -178,7 +178,7 @@ static void table_put(gm_page_table *table, uint32_t row, const gm_page *which, 
     if (i < table->low[row]) table->low[row] = i;
     if (i >= table->high[row]) table->high[row] = i + 1;
   }
-  if (count != table->counts[row] && row < table->moved) table->moved = row;
+  if (row < table->moved && count != table->counts[row]) table->moved = row;
   table->counts[row] = count;
 }
 
