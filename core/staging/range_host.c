@@ -6,6 +6,8 @@
 #include "core/device/memory_answer.h"
 #include "gm/memory.h"
 
+enum { HOST_FILL_BYTES = 512 };
+
 const gm_memory_type *gm__host_access_type(const gm__access *access) {
   return access->memory.type < access->device->type_count ? &access->device->types[access->memory.type] : NULL;
 }
@@ -94,15 +96,19 @@ static bool by_host_can(const gm__access *access, const gm__transfer *what) {
   return what->kind != GM__TRANSFER_COPY && type && type->flags & GM_MEMORY_HOST_VISIBLE;
 }
 
+/* A whole number of patterns at a time. Nothing is read back, for the memory may be a card's. */
+static void host_fill(unsigned char *to, uint64_t bytes, const unsigned char *pattern, uint32_t pattern_bytes) {
+  unsigned char many[HOST_FILL_BYTES];
+  const uint64_t step = sizeof many - sizeof many % pattern_bytes;
+  for (uint64_t i = 0; i < step && i < bytes; i++) many[i] = pattern[i % pattern_bytes];
+  for (uint64_t at = 0; at < bytes; at += step) memcpy(to + at, many, (size_t)(bytes - at < step ? bytes - at : step));
+}
+
 void gm__host_move(const gm__transfer *what, void *at, uint64_t bytes) {
-  const unsigned char *pattern = what->src;
-  unsigned char *to = at;
   switch (what->kind) {
     case GM__TRANSFER_WRITE: memcpy(at, what->src, (size_t)bytes); break;
     case GM__TRANSFER_READ: memcpy(what->dst, at, (size_t)bytes); break;
-    case GM__TRANSFER_FILL:
-      for (uint64_t i = 0; i < bytes; i++) to[i] = pattern[i % what->pattern_bytes];
-      break;
+    case GM__TRANSFER_FILL: host_fill(at, bytes, what->src, what->pattern_bytes); break;
     case GM__TRANSFER_COPY: break;
   }
 }
