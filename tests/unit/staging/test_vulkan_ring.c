@@ -31,7 +31,7 @@ static void begin(pool_bench *bench) {
 }
 
 static bool has_staging(const pool_bench *bench) {
-  return ((const gm__vulkan_device *)bench->device->handle)->staging.memory != NULL;
+  return ((const gm__vulkan_device *)bench->device->handle)->staging.slots != NULL;
 }
 
 /* Up from each slot at once, and down again, with points. */
