@@ -52,7 +52,7 @@ bool gm__input_file_resident(const gm__input_file *file, uint64_t at, uint64_t b
 gm_status gm__input_file_check_size(const gm__input_file *file, const char *path, gm_error *err);
 
 /* Does what gm__input_file_check_size does. GM_ERR_IO also when somebody wrote to the file since it was opened. */
-gm_status gm__input_file_check_unchanged(const gm__input_file *file, const char *path, gm_error *err);
+GM__INNER gm_status gm__input_file_check_unchanged(const gm__input_file *file, const char *path, gm_error *err);
 
 /* Map the whole file for reading. Its `bytes` must not be 0. gm__input_file_unmap unmaps it. When the file shrinks, a
  * touch of a page after its new end ends the process: see gm__input_file_touch. */

@@ -37,6 +37,6 @@ GM__INNER gm_status gm__file_open(const gm_services *services, const char *path,
 gm_status gm__file_direct(gm_file *file, const gm__input_file **out, gm_error *err);
 
 /* The way for the bytes [at, at + bytes): CACHE, DIRECT or MAP. `bytes` is above 0. */
-gm_way gm__file_way(gm_file *file, uint64_t at, uint64_t bytes);
+GM__INNER gm_way gm__file_way(gm_file *file, uint64_t at, uint64_t bytes);
 
 #endif

@@ -163,6 +163,13 @@ static gm_status save_through(const gm__save_source *source, const gm__save_form
   return status;
 }
 
+static gm_status save_check_source(const gm__save_source *source, gm_status status, gm_error *err) {
+  gm_error changed = {.status = GM_OK};
+  if (!source->stands || source->stands(source->user, &changed) == GM_OK) return status;
+  if (err) *err = changed;
+  return changed.status;
+}
+
 /* The checksum file of an earlier file goes first: it would be wrong beside the new one. */
 gm_status gm__save_whole(const gm__save_source *source, const gm__save_format *format, const char *path,
                          gm__save_figures *out, gm_error *err) {
@@ -170,7 +177,7 @@ gm_status gm__save_whole(const gm__save_source *source, const gm__save_format *f
   gm__save_sink sink = {.at = 0};
   gm_status status = gm__side_file_open(path, &file, err);
   if (status) return status;
-  status = save_through(source, format, &file, &sink, out, err);
+  status = save_check_source(source, save_through(source, format, &file, &sink, out, err), err);
   if (!status) status = gm__sums_forget(path, err);
   if (!status) status = gm__side_file_give(&file, err);
   if (!status && source->sums) status = gm__sums_save(&sink.sums, &file.side, path, err);

@@ -11,6 +11,9 @@
 typedef struct gm__save_source {
   gm__file_table table;
   gm_status (*data)(void *user, size_t row, gm__save_sink *sink, gm_error *err);
+  /* Called before the file gets its name, and after a failure: what `data` lent is what it was. Its failure is that of
+   * the save. NULL: nobody asks. */
+  gm_status (*stands)(void *user, gm_error *err);
   void *user;
   uint64_t piece_bytes; /* of one write; 0: GM__SAVE_PIECE_BYTES */
   gm__ring *ring;       /* gives the memory for them; NULL: the services */

@@ -1,5 +1,5 @@
 /* From a model into a file. Invariants: every tensor of the model is in the file. A file of the model is read only
- * where it is the one whose header was read. */
+ * where it is the one whose header was read. The host never touches a mapped file: one that shrinks is an error. */
 #include "core/load/load_files.h"
 #include "core/load/loaded_model.h"
 #include "core/load/save_values.h"
@@ -30,12 +30,13 @@ typedef struct save_job {
   gm__save_values values;
   gm__file_tensor *rows;
   gm__load_files files;
-  gm_file *file; /* of the tensor at work, where its bytes come from there */
+  gm__load_files mapped; /* those of which bytes are written from where they are */
+  gm_file *file;         /* of the tensor at work, where its bytes come from there */
   gm_save_progress progress;
   gm__save_figures figures;
   const gm__tensor *tensor; /* at work */
   uint64_t index;           /* of it */
-  uint64_t lent;            /* its first bytes, which are written from where they are */
+  uint64_t lent;            /* its first bytes, which the sink has already */
 } save_job;
 
 /* ---- which tensors ---- */
@@ -121,10 +122,28 @@ static uint64_t save_part(uint64_t left, uint64_t most) {
   return parts > 1 ? gm__round_up(left / parts, SAVE_PAGE) : left / SAVE_PAGE * SAVE_PAGE;
 }
 
-/* The whole pages of a block, from where they are. job->lent tells how many bytes these are. */
-static gm_status save_lend(save_job *job, gm__save_sink *sink, gm_error *err) {
-  const unsigned char *host = save_host(job->loaded->pools[job->index], save_block(job));
-  gm_status status = GM_OK;
+/* Where the page cache has a tensor of a file. NULL: there is more to do than to write it, or it has to be read. */
+static const unsigned char *save_cached(save_job *job, const gm__save_sink *sink) {
+  const uint64_t at = gm__model_file_offset(job->model, job->tensor), bytes = job->tensor->bytes;
+  gm_file *mapped = NULL;
+  if (sink->has_sums || sink->has_crc || !gm__save_sink_may_lend(sink, bytes)) return NULL;
+  if (gm__file_way(job->file, at, bytes) != GM_WAY_CACHE) return NULL;
+  if (gm__load_files_get(&job->mapped, job->tensor->shard, &mapped, NULL) || !mapped->mapping) return NULL;
+  return (const unsigned char *)mapped->mapping + at;
+}
+
+/* The tensor's first bytes, up to a page of the file, where the others then lie at a page of memory, too. */
+static gm_status save_lead(save_job *job, gm__save_sink *sink, const unsigned char *host, gm_error *err) {
+  const uint64_t lead = gm__round_up(sink->at, SAVE_PAGE) - sink->at;
+  if (!lead || lead >= job->tensor->bytes || ((uintptr_t)host + lead) % SAVE_PAGE) return GM_OK;
+  const gm_status status = gm__save_sink_fill(sink, lead, save_read, job, err);
+  job->lent = lead;
+  return status;
+}
+
+/* The whole pages of a tensor at `host`, from where they are. job->lent tells how many bytes the sink has then. */
+static gm_status save_lend(save_job *job, gm__save_sink *sink, const unsigned char *host, gm_error *err) {
+  gm_status status = host ? save_lead(job, sink, host, err) : GM_OK;
   while (host && !status) {
     const uint64_t bytes = save_part(job->tensor->bytes - job->lent, sink->piece_bytes);
     if (!gm__save_sink_lends(sink, host + job->lent, bytes)) break;
@@ -136,13 +155,26 @@ static gm_status save_lend(save_job *job, gm__save_sink *sink, gm_error *err) {
 }
 
 static gm_status save_tensor(save_job *job, gm__save_sink *sink, gm_error *err) {
-  const bool has_block = save_block(job) != NULL;
+  const gm_block *block = save_block(job);
   gm_status status = save_report(job, err);
-  if (!status && job->tensor->bytes && !has_block) {
+  if (!status && job->tensor->bytes && !block) {
     status = gm__load_files_get(&job->files, job->tensor->shard, &job->file, err);
   }
-  if (!status && has_block) status = save_lend(job, sink, err);
+  if (status || !job->tensor->bytes) return status;
+  const unsigned char *host = block ? save_host(job->loaded->pools[job->index], block) : save_cached(job, sink);
+  status = save_lend(job, sink, host, err);
   return status ? status : gm__save_sink_fill(sink, job->tensor->bytes - job->lent, save_read, job, err);
+}
+
+/* Whether the mapped files are what they were. */
+static gm_status save_stands(void *user, gm_error *err) {
+  const save_job *job = user;
+  gm_status status = GM_OK;
+  for (uint32_t i = 0; i < job->model->shard_count && !status; i++) {
+    const gm_file *file = job->mapped.each[i];
+    if (file) status = gm__input_file_check_unchanged(&file->input, file->path, err);
+  }
+  return status;
 }
 
 static gm_status save_data(void *user, size_t row, gm__save_sink *sink, gm_error *err) {
@@ -197,6 +229,7 @@ static gm_status save_file(save_job *job, const char *path, gm_error *err) {
                                             .values = job->values.values,
                                             .value_count = (size_t)job->values.count},
                                   .data = save_data,
+                                  .stands = save_stands,
                                   .user = job,
                                   .piece_bytes = piece_bytes,
                                   .ring = ring,
@@ -210,9 +243,11 @@ static gm_status save_do(save_job *job, const char *path, gm_error *err) {
   const gm_model *model = job->model;
   job->progress.total_bytes = model->bytes;
   gm_status status = gm__load_files_make(&job->files, model, GM_WAY_AUTO, err);
+  if (!status) status = gm__load_files_make(&job->mapped, model, GM_WAY_MAP, err);
   if (!status) status = save_describe(job, err);
   if (!status) status = gm__save_values_make(&job->values, model, job->format, err);
   if (!status) status = save_file(job, path, err);
+  gm__load_files_end(&job->mapped);
   gm__load_files_end(&job->files);
   gm__save_values_end(&job->values, &model->services);
   gm__model_release(&model->services, job->rows, model->tensor_count, sizeof *job->rows);

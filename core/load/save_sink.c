@@ -74,9 +74,14 @@ gm_status gm__save_sink_write(gm__save_sink *sink, const void *bytes, uint64_t c
   return gm__save_sink_fill(sink, count, sink_copy, (void *)(uintptr_t)bytes, err);
 }
 
+bool gm__save_sink_may_lend(const gm__save_sink *sink, uint64_t count) {
+  enum { LEAST = 1 << 20 };
+  return count >= gm__min(sink->piece_bytes, LEAST);
+}
+
 bool gm__save_sink_lends(const gm__save_sink *sink, const void *from, uint64_t count) {
-  enum { PAGE = GM__DATA_FILE_DIRECT, LEAST = 1 << 20 };
-  return count >= gm__min(sink->piece_bytes, LEAST) && sink->at % PAGE == 0 && (uintptr_t)from % PAGE == 0;
+  enum { PAGE = GM__DATA_FILE_DIRECT };
+  return gm__save_sink_may_lend(sink, count) && sink->at % PAGE == 0 && (uintptr_t)from % PAGE == 0;
 }
 
 /* The last piece ends at a page, too, so it goes as it is. */

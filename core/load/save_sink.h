@@ -34,6 +34,9 @@ typedef gm_status (*gm__save_read)(void *user, uint64_t at, void *to, uint64_t b
 GM__INNER gm_status gm__save_sink_fill(gm__save_sink *sink, uint64_t count, gm__save_read read, void *user,
                                        gm_error *err);
 
+/* Whether so many bytes are worth it at all. */
+bool gm__save_sink_may_lend(const gm__save_sink *sink, uint64_t count);
+
 /* Whether bytes at `from` are worth writing from where they are: the file is at a page, and so are they. */
 bool gm__save_sink_lends(const gm__save_sink *sink, const void *from, uint64_t count);
 

@@ -283,13 +283,45 @@ static void test_each_host_allocation_failed(void **state) {
   }
 }
 
+/* The last call shortens the file, which was written from where the page cache has it. */
+static bool shortens(void *user, const gm_save_progress *progress) {
+  (void)user;
+  return progress->done_bytes < SUMMED || truncate(path, 9000) == 0;
+}
+
+static void test_a_file_is_saved_from_the_page_cache(void **state) {
+  (void)state;
+  char copy[512], copy_sums[600];
+  gm_error err = {0};
+  gm_model *model = NULL, *copied = NULL;
+  gm_save_params params = {.struct_size = sizeof params};
+  snprintf(copy, sizeof copy, "%s", temp_folder_join(&f.folder, "copy.safetensors"));
+  snprintf(copy_sums, sizeof copy_sums, "%s.gmsum", copy);
+  assert_int_equal(gm_model_open(NULL, path, &model, NULL), GM_OK);
+  assert_int_equal(gm_model_check_sums(model, NULL, NULL, NULL, &err), GM_OK); /* now it is in the page cache */
+  assert_int_equal(gm_model_save(model, NULL, copy, &params, NULL, &err), GM_OK);
+  assert_int_equal(rename(sums, copy_sums), 0); /* the two files are equal */
+  assert_int_equal(gm_model_open(NULL, copy, &copied, NULL), GM_OK);
+  gm_sums_result result = {.struct_size = sizeof result};
+  assert_int_equal(gm_model_check_sums(copied, NULL, NULL, &result, &err), GM_OK);
+  assert_int_equal(result.files, 1);
+  gm_model_close(copied);
+  params.progress = shortens;
+  assert_int_equal(gm_model_save(model, NULL, copy, &params, NULL, &err), GM_ERR_IO);
+  assert_non_null(strstr(err.message, path));
+  assert_int_equal(gm_model_open(NULL, copy, &copied, NULL), GM_OK); /* the earlier file */
+  assert_int_equal(gm_model_check_sums(copied, NULL, NULL, NULL, &err), GM_OK);
+  gm_model_close(copied);
+  gm_model_close(model);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, sums_setup, sums_teardown)
   const struct CMUnitTest tests[] = {
       TEST(test_what_is_as_it_was_saved),           TEST(test_a_byte_of_the_file_that_changed),
       TEST(test_a_byte_of_the_header_that_changed), TEST(test_a_changed_byte_of_what_is_left_out),
       TEST(test_a_byte_that_changed_on_its_way),    TEST(test_checksum_files_that_are_none),
-      TEST(test_each_host_allocation_failed),
+      TEST(test_each_host_allocation_failed),       TEST(test_a_file_is_saved_from_the_page_cache),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
