@@ -117,9 +117,10 @@ void gm__page_order_add(gm_pages *set, gm_page first, uint32_t count) {
   order->available += first + count - least;
 }
 
-/* REQUIRES: the page is in a list, or away. */
+/* REQUIRES: the page is in a list, or away, or the first one that is kept. */
 static void order_leave(gm_pages *set, gm_page page) {
   gm__page *record = &set->pages[page];
+  if (!page && set->keep_first) return;
   if (record->list == GM__PAGE_AWAY) {
     record->list = 0;
     return;
@@ -153,7 +154,7 @@ void gm__page_order_remove(gm_pages *set) {
 
 uint64_t gm__page_step_begin(gm_pages *set) {
   gm__page_order *order = &set->order;
-  if (order->next_step - order->passed_below >= GM_PAGE_STEPS_MOST) return 0;
+  if (!gm__page_step_has_room(set)) return 0;
   order->ended[order->next_step % GM_PAGE_STEPS_MOST] = false;
   order->of_copy[order->next_step % GM_PAGE_STEPS_MOST] = false;
   order->open_steps++;

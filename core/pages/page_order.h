@@ -18,7 +18,12 @@ void gm__page_lift(gm_pages *set, gm_page page);
 /* The next page to take, which is in no list any more. It may have a key. REQUIRES: `available` is not 0. */
 gm_page gm__page_next(gm_pages *set);
 
-/* 0: the oldest open step is too old. */
+/* Can a further step begin? It cannot while the oldest open one is too old. */
+static inline bool gm__page_step_has_room(const gm_pages *set) {
+  return set->order.next_step - set->order.passed_below < GM_PAGE_STEPS_MOST;
+}
+
+/* 0: there is no room. */
 uint64_t gm__page_step_begin(gm_pages *set);
 bool gm__page_step_is_open(const gm_pages *set, uint64_t step);
 /* False: it is not open. */

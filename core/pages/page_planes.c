@@ -108,6 +108,19 @@ static gm_status planes_alloc(const gm_pages *set, gm__page_planes *planes, uint
   return GM_OK;
 }
 
+/* The set lives on without memory, as one of its blocks is mapped. */
+static void planes_leave(gm_pages *set) {
+  gm__page_planes *planes = &set->planes;
+  gm__mutex_lock(&set->lock);
+  for (uint32_t g = 0; g < planes->granules; g++) {
+    if (planes->states[g] == GM__GRANULE_BACKED) planes->states[g] = GM__GRANULE_GOING;
+  }
+  gm__page_order_remove(set);
+  memset(planes->states, GM__GRANULE_EMPTY, planes->granules * sizeof *planes->states);
+  planes->backed = 0;
+  gm__mutex_unlock(&set->lock);
+}
+
 gm_status gm__page_planes_release(gm_pages *set, const char *op, gm_error *err) {
   gm__page_planes *planes = &set->planes;
   gm_status first = GM_OK;
@@ -115,6 +128,7 @@ gm_status gm__page_planes_release(gm_pages *set, const char *op, gm_error *err) 
     const gm_status status = planes_free(planes, g, op, first ? NULL : err);
     if (!first) first = status;
   }
+  if (first) planes_leave(set);
   return first;
 }
 
@@ -143,6 +157,7 @@ gm_status gm__page_planes_grow(gm_pages *set, uint32_t backed, const char *op, g
     planes->states[granule] = status ? GM__GRANULE_EMPTY : GM__GRANULE_BACKED;
     if (status) break;
     const gm_page first = gm__granule_first(set, granule);
+    planes->came++;
     planes->backed += gm__granule_first(set, granule + 1) - first;
     gm__page_order_add(set, first, gm__granule_first(set, granule + 1) - first);
   }
@@ -182,7 +197,7 @@ static uint32_t planes_choose(gm_pages *set, uint32_t backed, bool idle) {
   uint32_t gone = 0;
   for (uint32_t g = planes->granules; g-- > 0;) {
     const uint32_t pages = gm__granule_first(set, g + 1) - gm__granule_first(set, g);
-    if (planes->backed < backed + pages || !granule_rests(set, g, idle)) continue;
+    if (planes->backed < pages || planes->backed - pages < backed || !granule_rests(set, g, idle)) continue;
     planes->states[g] = GM__GRANULE_GOING;
     planes->backed -= pages;
     gone += pages;

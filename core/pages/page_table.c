@@ -27,6 +27,7 @@ struct gm_page_table {
   uint32_t *owners, *lasts; /* of each row */
   uint32_t *counts;
   uint32_t *low, *high; /* of each row: places that changed; low is not less than high: none */
+  uint64_t came;        /* ADDRESS: that of the planes when the image was made */
   uint32_t moved;       /* CSR: the first row whose length changed; `rows`: none */
   unsigned char *image, *staging[TABLE_BUFFERS];
   gm_point points[TABLE_BUFFERS];
@@ -94,6 +95,8 @@ static gm_status table_check(const gm_pages *set, const gm_page_table_params *pa
     return gm__bad_argument(err, op, "`params->request` has bytes or a stream");
   if (addresses && params->plane >= set->planes.count)
     return gm__bad_argument(err, op, "`params->plane` is %u, not below %u", params->plane, set->planes.count);
+  if (addresses && set->planes.request.flags & GM_ALLOW_SPANS)
+    return gm__bad_argument(err, op, "the set's blocks may be spans, which have no address");
   return GM_OK;
 }
 
@@ -155,7 +158,8 @@ gm_status gm_page_table_destroy(gm_page_table *table, gm_error *err) {
   static const char op[] = "gm_page_table_destroy";
   if (!table) return GM_OK;
   gm_status status = gm__pages_check(table->set, op, err);
-  if (status) return status;
+  if (status == GM_ERR_FORKED) table_release(table);
+  if (status) return status == GM_ERR_FORKED ? GM_OK : status;
   for (uint32_t i = 0; i < TABLE_BUFFERS; i++) table_wait(table, i);
   status = gm_free(table->pool, &table->block, NULL);
   if (status == GM_ERR_BUSY) return gm__fail(err, status, op, "the table's block is mapped");
@@ -308,6 +312,10 @@ static gm_status table_render(gm_page_table *table, const char *op, gm_error *er
     table_pack(table);
     return GM_OK;
   }
+  if (table->form == GM_PAGE_TABLE_ADDRESS && table->came != table->set->planes.came) {
+    table_dirty(table); /* a page may have lost its memory, and have other memory now */
+    table->came = table->set->planes.came;
+  }
   for (uint32_t row = 0; row < table->rows; row++) {
     for (uint32_t i = table->low[row]; i < table->high[row]; i++) table_place(table, row, i);
   }
@@ -322,18 +330,30 @@ static void table_clean(gm_page_table *table) {
   }
 }
 
+/* The new send comes behind the last one, whichever stream that was on. */
+static gm_status table_after_last(gm_page_table *table, gm_stream *stream, gm_error *err) {
+  const gm_point *last = &table->points[table->turn];
+  if (!last->stream || (stream && last->stream == gm_stream_id(stream))) return GM_OK;
+  if (stream) return gm_stream_wait(stream, last, err);
+  table_wait(table, table->turn);
+  return GM_OK;
+}
+
 gm_status gm_page_table_send(gm_page_table *table, gm_stream *stream, gm_page_table_place *out, gm_error *err) {
   GM__UNCANCELLED();
   static const char op[] = "gm_page_table_send";
   if (!table || !out) return gm__bad_argument(err, op, "`%s` is NULL", table ? "out" : "table");
-  gm_status status = gm__pages_enter(table->set, op, err);
+  gm_status status = gm__pages_check(table->set, op, err);
+  if (!status) status = gm__page_stream_check(table->pool, stream, op, err);
   if (status) return status;
+  gm__mutex_lock(&table->set->lock);
   status = gm__pages_leave(table->set, table_render(table, op, err));
   if (status) return status;
   uint64_t sent = 0;
+  status = table_after_last(table, stream, err);
   table->turn = (table->turn + 1) % TABLE_BUFFERS;
   table_wait(table, table->turn);
-  status = gm__page_barrier(stream, err);
+  if (!status) status = gm__page_barrier(stream, err);
   if (!status)
     status = table->form == GM_PAGE_TABLE_CSR ? table_send_csr(table, stream, &sent, err)
                                               : table_send_rows(table, stream, &sent, err);

@@ -29,6 +29,9 @@ static inline gm_status gm__pages_leave(gm_pages *set, gm_status status) {
   return status;
 }
 
+/* INVALID_ARGUMENT: the stream is of another device than the pool. NULL is GM_OK. */
+gm_status gm__page_stream_check(const gm_pool *pool, const gm_stream *stream, const char *op, gm_error *err);
+
 /* A stream without an order of its own gets one around copies. NULL does nothing. */
 gm_status gm__page_barrier(gm_stream *stream, gm_error *err);
 

@@ -45,6 +45,11 @@ gm_status gm__page_barrier(gm_stream *stream, gm_error *err) {
   return gm_stream_barrier(stream, err);
 }
 
+gm_status gm__page_stream_check(const gm_pool *pool, const gm_stream *stream, const char *op, gm_error *err) {
+  if (!stream || gm_stream_device(stream) == gm_pool_device(pool)) return GM_OK;
+  return gm__bad_argument(err, op, "`stream` is of another device than the pool");
+}
+
 /* Copies, and records a point behind all that was submitted. Where there is none the host has waited, and *out is zero.
  * REQUIRES: not the locks; the pages have memory that stays. */
 static gm_status copy_pages(const gm_pages *to_set, const gm_page *to, const gm_pages *from_set, const gm_page *from,
@@ -118,14 +123,20 @@ static gm_status write_begin(gm_pages *set, uint32_t number, const gm_page *whic
                              const gm_stream *stream, gm_page *out, copy_step *step, const char *op, gm_error *err) {
   uint32_t shared;
   gm__pages_settle_for(set, count);
+  if (!gm__page_step_has_room(set)) gm__pages_settle(set);
   gm__page_owner *owner = gm__page_owner_find(set, number);
   if (!owner) return gm__page_owner_fault(set, number, op, err);
   gm_status status = write_count(set, owner, which, count, &shared, op, err);
   if (status) return status;
-  if (shared && !set->planes.pool && !set->order.open_steps)
+  if (shared && !set->planes.pool && set->order.open_steps == set->order.awaited)
     return gm__bad_argument(err, op, "\"%s\" needs copies of pages, and no step is open", owner->tag);
   if (shared && set->planes.pool) status = copy_begin(set, stream, step, op, err);
-  return status ? status : write_take(set, owner, which, count, shared, flags, out, op, err);
+  if (!status) status = write_take(set, owner, which, count, shared, flags, out, op, err);
+  /* At once: while gm copies, another owner could find the page by its key, and share it. */
+  for (uint32_t i = 0; i < count && !status; i++) {
+    if (out[i] == which[i]) copy_forget_key(set, which[i]);
+  }
+  return status;
 }
 
 /* Gives the old pages up, or after a failure the new ones, with the lock. */
@@ -135,10 +146,7 @@ static gm_status write_finish(gm_pages *set, uint32_t number, const gm_page *whi
   if (!owner) return copied ? copied : gm__page_owner_fault(set, number, op, err);
   gm_status status = copied;
   for (uint32_t i = 0; i < count; i++) {
-    if (out[i] == which[i]) {
-      if (!copied) copy_forget_key(set, which[i]);
-      continue;
-    }
+    if (out[i] == which[i]) continue;
     const bool given = gm__page_release(set, owner, copied ? out[i] : which[i]);
     set->copied += given && !copied;
     if (given || status) continue;
@@ -156,9 +164,11 @@ gm_status gm_pages_write(gm_pages *pages, uint32_t owner, const gm_page *which, 
   if (count && (!which || !out || which == out))
     return gm__bad_argument(err, op, "`which` or `out` is NULL, or they are the same");
   if (flags & ~(uint32_t)GM_PAGES_URGENT) return gm__bad_argument(err, op, "`flags` has an unknown flag");
-  gm_status status = gm__pages_enter(pages, op, err);
+  gm_status status = gm__pages_check(pages, op, err);
+  if (!status && pages->planes.pool) status = gm__page_stream_check(pages->planes.pool, stream, op, err);
   if (status) return status;
   gm_point point = {0, 0, 0};
+  gm__mutex_lock(&pages->lock);
   status = write_begin(pages, owner, which, count, flags, stream, out, &step, op, err);
   if (!status) {
     if (step.number) {
@@ -191,12 +201,17 @@ static gm_status ends_begin(gm_pages *set, uint32_t number, const gm_page *which
   return gm__pages_leave(set, status);
 }
 
-static gm_status ends_check(const gm_pages *to_set, const gm_pages *from_set, const char *op, gm_error *err) {
+static gm_status ends_check(const gm_pages *to_set, const gm_pages *from_set, const gm_stream *stream, const char *op,
+                            gm_error *err) {
   gm_status status = gm__pages_check(to_set, op, err);
   if (!status) status = gm__pages_check(from_set, op, err);
   if (status) return status;
   const gm__page_planes *to = &to_set->planes, *from = &from_set->planes;
   if (!to->pool || !from->pool) return gm__bad_argument(err, op, "a set has no pool");
+  if (gm_pool_device(to->pool) != gm_pool_device(from->pool))
+    return gm__bad_argument(err, op, "the pools of both sets are of two devices");
+  status = gm__page_stream_check(to->pool, stream, op, err);
+  if (status) return status;
   if (to->count == from->count && memcmp(to->bytes, from->bytes, to->count * sizeof *to->bytes) == 0) return GM_OK;
   return gm__bad_argument(err, op, "the planes of both sets have different bytes");
 }
@@ -216,7 +231,7 @@ gm_status gm_pages_copy(gm_pages *to_set, uint32_t to_owner, const gm_page *to, 
   copy_step to_step, from_step;
   gm_point point = {0, 0, 0}, other = {0, 0, 0};
   if (count && !(to && from)) return gm__bad_argument(err, op, "`to` or `from` is NULL");
-  gm_status status = ends_check(to_set, from_set, op, err);
+  gm_status status = ends_check(to_set, from_set, stream, op, err);
   if (!status) status = ends_begin(from_set, from_owner, from, count, false, stream, &from_step, err);
   if (status) return status;
   status = ends_begin(to_set, to_owner, to, count, true, stream, &to_step, err);

@@ -181,7 +181,8 @@ gm_status gm_pages_get_stats(gm_pages *pages, gm_pages_stats *out, gm_error *err
                         .evicted = pages->evicted,
                         .copied = pages->copied,
                         .backed = pages->planes.pool ? pages->planes.backed : pages->max_pages};
-  now.free = now.backed - (now.backed && pages->keep_first) - now.held - now.idle;
+  const bool has_first = !pages->planes.pool || pages->planes.states[0] == GM__GRANULE_BACKED;
+  now.free = now.backed - (has_first && pages->keep_first) - now.held - now.idle;
   gm__mutex_unlock(&pages->lock);
   gm__sized_out(out, &now, sizeof now);
   return GM_OK;

@@ -120,6 +120,7 @@ typedef struct gm__page_planes {
   uint64_t *bytes; /* of a page, in each plane */
   uint32_t count, granule_pages, granules;
   uint32_t backed;  /* pages */
+  uint64_t came;    /* granules that have got memory since the set was made */
   gm_block *blocks; /* of granule g in plane k: at g * count + k; of 0 bytes: none */
   uint8_t *states;  /* of each granule */
   bool trimming;    /* a thread trims */

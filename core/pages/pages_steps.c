@@ -27,12 +27,17 @@ static gm_status step_not_open(gm_pages *set, uint64_t step, const char *op, gm_
   return gm__pages_leave(set, gm__bad_argument(err, op, "step %" PRIu64 " is not open", step));
 }
 
+/* Neither has it an end, nor is it a copy of gm's. */
+static bool step_is_callers(const gm_pages *set, uint64_t step) {
+  const gm__page_order *order = &set->order;
+  return !order->ends[step % GM_PAGE_STEPS_MOST].device && !order->of_copy[step % GM_PAGE_STEPS_MOST];
+}
+
 gm_status gm_pages_step_end(gm_pages *pages, uint64_t step, gm_error *err) {
   static const char op[] = "gm_pages_step_end";
   const gm_status status = gm__pages_enter(pages, op, err);
   if (status) return status;
-  if (pages->order.ends[step % GM_PAGE_STEPS_MOST].device || !gm__page_step_end(pages, step))
-    return step_not_open(pages, step, op, err);
+  if (!step_is_callers(pages, step) || !gm__page_step_end(pages, step)) return step_not_open(pages, step, op, err);
   return gm__pages_leave(pages, GM_OK);
 }
 
@@ -49,7 +54,8 @@ gm_status gm_pages_step_end_at(gm_pages *pages, uint64_t step, gm_device *device
   if (!status) status = gm__error_of(op, gm__point_keep(device, point, &own, err), err);
   if (status) return status;
   gm__mutex_lock(&pages->lock);
-  if (gm__page_step_end_at(pages, step, device, own)) return gm__pages_leave(pages, GM_OK);
+  if (step_is_callers(pages, step) && gm__page_step_end_at(pages, step, device, own))
+    return gm__pages_leave(pages, GM_OK);
   status = step_not_open(pages, step, op, err);
   gm_point_release(device, &own);
   return status;

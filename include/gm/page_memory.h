@@ -17,15 +17,17 @@ GM_BEGIN_DECLS
 
 /* Gets memory until `backed_pages` pages have some, rounded up to granules: those of the least numbers first. A set
  * that has so many already stays as it is. Call it from a thread that may wait, before takes need the pages. After a
- * failure the granules that are whole stay. Errors: INVALID_ARGUMENT: also where the set has no pool, or not so many
+ * failure the granules that are whole stay. Two threads that grow at once may get more than each asked for. One may
+ * return before the other's memory has come. Errors: INVALID_ARGUMENT: also where the set has no pool, or not so many
  * pages. OUT_OF_DEVICE_MEMORY, OVER_LIMIT, DRIVER: what the pool said. FORKED. */
 GM_API gm_status gm_pages_grow(gm_pages *pages, uint32_t backed_pages, gm_error *err);
 
 /* Gives memory of whole granules back to the pool, while at least `backed_pages` pages keep theirs. Such a granule has
  * no page that is held, and none that a step may read. Granules without idle pages go first, and of those alike the
  * ones of the largest numbers. Idle pages that go lose their keys. *out (NULL is allowed) is the number of pages that
- * lost their memory. The call takes time by the number of pages of the set. Errors: INVALID_ARGUMENT: also where the
- * set has no pool. BUSY: a block is mapped; its granule has no memory until the next gm_pages_grow. FORKED. */
+ * lost their memory. It is 0 while another thread trims. The call takes time by the number of pages of the set. Errors:
+ * INVALID_ARGUMENT: also where the set has no pool. BUSY: a block is mapped; its granule has no memory until the next
+ * gm_pages_grow. FORKED. */
 GM_API gm_status gm_pages_trim(gm_pages *pages, uint32_t backed_pages, uint32_t *out, gm_error *err);
 
 /* Tells where a page lies in a plane. *out is the granule's block, borrowed while somebody holds the page. The page
@@ -46,9 +48,13 @@ GM_API gm_status gm_pages_place(gm_pages *pages, uint32_t plane, gm_page page, g
  * In a set without a pool the program copies each page whose out[i] is not which[i]. A step that began before the call
  * keeps both pages for that. INVALID_ARGUMENT: a page needs a copy there, and no step is open.
  *
- * All or none: after a failure the owner holds what it held. Errors: INVALID_ARGUMENT: the owner, a page that it does
- * not hold, an unknown flag. OVER_LIMIT: too few pages, or the oldest step is GM_PAGE_STEPS_MOST steps old. FORKED, and
- * those of gm_block_copy and gm_stream_record. */
+ * Owners that share pages write on one stream, or order theirs. A copy of one may still read a page that is another's
+ * own by then. The stream is not being captured.
+ *
+ * All or none: after a failure the owner holds what it held, and pages that stay may have lost their keys. Errors:
+ * INVALID_ARGUMENT: the owner, a page that it does not hold, an unknown flag, a stream of another device. OVER_LIMIT:
+ * too few pages, or the oldest step is GM_PAGE_STEPS_MOST steps old. FORKED, and those of gm_block_copy and
+ * gm_stream_record. */
 GM_API gm_status gm_pages_write(gm_pages *pages, uint32_t owner, const gm_page *which, uint32_t count, uint32_t flags,
                                 gm_stream *stream, gm_page *out, gm_error *err);
 
@@ -58,8 +64,9 @@ GM_API gm_status gm_pages_write(gm_pages *pages, uint32_t owner, const gm_page *
  * written lose their keys. After a failure their contents are undefined.
  *
  * Errors: INVALID_ARGUMENT: an owner, or a page that it does not hold, or not alone. It is the answer, too, where
- * planes of both sets have different bytes, and where a set has no pool. OVER_LIMIT: the oldest step is
- * GM_PAGE_STEPS_MOST steps old. FORKED, and those of gm_block_copy and gm_stream_record. */
+ * planes of both sets have different bytes, and where a set has no pool. So it is for pools of two devices, or a stream
+ * of another one. A call within one set takes a step of its own. OVER_LIMIT: the oldest step is GM_PAGE_STEPS_MOST
+ * steps old. FORKED, and those of gm_block_copy and gm_stream_record. */
 GM_API gm_status gm_pages_copy(gm_pages *to_set, uint32_t to_owner, const gm_page *to, gm_pages *from_set,
                                uint32_t from_owner, const gm_page *from, uint32_t count, gm_stream *stream,
                                gm_error *err);

@@ -42,13 +42,14 @@ typedef struct gm_page_table_place {
 } gm_page_table_place;
 
 /* Makes a table of empty rows. The caller destroys *out before the set. Errors: INVALID_ARGUMENT: also where there is
- * no pool, where the form or the plane is unknown, and for addresses of a set without memory. OUT_OF_DEVICE_MEMORY,
- * OVER_LIMIT, DRIVER: the pool said so. OUT_OF_HOST_MEMORY, FORKED. */
+ * no pool, where the form or the plane is unknown, and for addresses of a set without memory. A set of spans has no
+ * addresses either.
+ * OUT_OF_DEVICE_MEMORY, OVER_LIMIT, DRIVER: the pool said so. OUT_OF_HOST_MEMORY, FORKED. */
 GM_API gm_status gm_page_table_create(gm_pages *pages, const gm_page_table_params *params, gm_page_table **out,
                                       gm_error *err);
 
 /* Ends a table, after the work that reads it. NULL is GM_OK. It waits for what was sent. BUSY: its block is mapped, and
- * nothing has changed. FORKED. */
+ * nothing has changed. In a forked child it gives back host memory, before the set's end. */
 GM_API gm_status gm_page_table_destroy(gm_page_table *table, gm_error *err);
 
 /* Says which pages a row has from now on; the next gm_page_table_send sends what differs. `last` is for
@@ -61,10 +62,12 @@ GM_API gm_status gm_page_table_set(gm_page_table *table, uint32_t row, uint32_t 
 /* Sends what changed since the last call, in the order of `stream`. Work that is submitted there later reads the new
  * rows, and earlier work the old ones. Other streams that read the table have to be done. Changed places that lie less
  * than 4 KiB apart go as one copy. Where a row of CSR got longer or shorter, all pages behind it are sent. With
- * `stream` NULL the bytes have arrived when the call returns. It waits while two earlier calls are under way.
+ * `stream` NULL the bytes have arrived when the call returns. It waits while two earlier calls are under way. A
+ * call comes behind the one before, whichever stream that was on. The stream is not being captured.
  *
- * Errors: INVALID_ARGUMENT: the owner of a row is closed; the message has its tag, and nothing was sent. FORKED, and
- * those of gm_block_write and gm_stream_record. After one of those the next call sends the whole table. */
+ * Errors: INVALID_ARGUMENT: the owner of a row is closed; the message has its tag, and nothing was sent. It is
+ * the answer for a stream of another device, too. FORKED, and those of gm_block_write and gm_stream_record. After one
+ * of those the next call sends the whole table. */
 GM_API gm_status gm_page_table_send(gm_page_table *table, gm_stream *stream, gm_page_table_place *out, gm_error *err);
 
 GM_END_DECLS

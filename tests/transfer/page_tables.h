@@ -42,6 +42,26 @@ static inline void tables_set(table_scene *t, uint32_t row, uint32_t count, uint
   world_ok(gm_page_table_set(t->table, row, t->owner, t->rows[row], count, row + count, err));
 }
 
+/* The row gets the pages that it had. */
+static inline void tables_row_again(table_scene *t, uint32_t row, uint32_t count) {
+  t->counts[row] = count;
+  world_ok(gm_page_table_set(t->table, row, t->owner, t->rows[row], count, row + count, err));
+}
+
+/* All pages lose their memory, and get other memory: `other` has what they had. */
+static inline void tables_pages_again(table_scene *t, gm_block *other, size_t count) {
+  uint32_t gone;
+  world_ok(gm_pages_release(t->scene.pages, t->owner, t->pages, PAGES, err));
+  world_ok(gm_pages_trim(t->scene.pages, 0, &gone, err));
+  assert_int_equal(gone, PAGES);
+  for (size_t i = 0; i < count; i++) {
+    const gm_request request = {.bytes = GRANULE * plane_bytes[i % PLANES]};
+    assert_true(gm_acquired(gm_alloc(t->world.ends[0].pool, &request, &other[i])));
+  }
+  world_ok(gm_pages_grow(t->scene.pages, PAGES, err));
+  world_ok(gm_pages_take(t->scene.pages, t->owner, PAGES, 0, t->pages, err));
+}
+
 static inline void tables_read(table_scene *t, void *out, size_t bytes, uint64_t offset) {
   world_ok(
       gm_block_read(t->world.ends[0].pool, &t->place.block, offset, out, bytes, t->world.ends[0].stream, NULL, err));
@@ -132,6 +152,57 @@ static inline void tables_misuse(void) {
   assert_refused(s, gm_pages_destroy(s->pages, &s->err), GM_ERR_BUSY, "1 tables are not destroyed");
   t.owner = 0;
   tables_close(&t);
+}
+
+/* A page that lost its memory and has other memory now is sent anew, though its number did not change. */
+static inline void tables_follow(const char *backend) {
+  table_scene t;
+  uint64_t random = 7;
+  if (!tables_open(&t, backend, GM_PAGE_TABLE_ADDRESS)) return;
+  gm_block other[PLANES * PAGES];
+  tables_set(&t, 1, 3, &random);
+  world_ok(gm_page_table_send(t.table, NULL, &t.place, err));
+  tables_pages_again(&t, other, PLANES * PAGES);
+  tables_row_again(&t, 1, 3);
+  world_ok(gm_page_table_send(t.table, NULL, &t.place, err));
+  tables_check(&t, GM_PAGE_TABLE_ADDRESS);
+  for (int i = 0; i < PLANES * PAGES; i++) assert_int_equal(gm_free(t.world.ends[0].pool, &other[i], NULL), GM_OK);
+  tables_close(&t);
+}
+
+/* A stream of another device could never tell when its copies have passed. */
+static inline void tables_of_strangers(void) {
+  transfer_world w;
+  page_scene s;
+  gm_page row[2], out[2];
+  gm_page_table *table;
+  gm_page_table_place place;
+  const gm_page_table_params shape = {.struct_size = sizeof shape, .rows = 1, .width = 1};
+  gm_pages_params params = usual;
+  params.backed_pages = PAGES;
+  if (!memory_open(&w, &s, "cpu", params)) return;
+  if (!world_add(&w, "cpu", 0)) fail();
+  gm_stream *other = w.ends[1].stream;
+  const uint32_t a = page_owner(&s, "a"), b = page_owner(&s, "b");
+  world_ok(gm_page_table_create(s.pages, &shape, &table, err));
+  world_ok(gm_pages_take(s.pages, a, 2, 0, row, err));
+  world_ok(gm_pages_share(s.pages, b, row, 1, err));
+  assert_refused(&s, gm_pages_write(s.pages, b, row, 1, 0, other, out, &s.err), GM_ERR_INVALID_ARGUMENT,
+                 "of another device");
+  assert_refused(&s, gm_pages_copy(s.pages, a, row + 1, s.pages, b, row, 1, other, &s.err), GM_ERR_INVALID_ARGUMENT,
+                 "of another device");
+  assert_refused(&s, gm_page_table_send(table, other, &place, &s.err), GM_ERR_INVALID_ARGUMENT, "of another device");
+  gm_pages *far;
+  params.pool = w.ends[1].pool;
+  world_ok(gm_pages_create(w.ctx, &params, &far, err));
+  assert_refused(&s, gm_pages_copy(s.pages, a, row, far, a, row, 0, NULL, &s.err), GM_ERR_INVALID_ARGUMENT,
+                 "of two devices");
+  world_ok(gm_pages_destroy(far, err));
+  assert_int_equal(page_stats(&s).steps, 0);
+  world_ok(gm_page_table_destroy(table, err));
+  world_ok(gm_page_owner_close(s.pages, a, err));
+  world_ok(gm_page_owner_close(s.pages, b, err));
+  memory_close(&w, &s);
 }
 
 #endif

@@ -74,6 +74,7 @@ static void granules_that_rest_are_given_back(void **state) {
   params.backed_pages = PAGES;
   if (!memory_open(&w, &s, only ? only : "cpu", params)) return;
   const uint32_t owner = page_owner(&s, "seq");
+  assert_int_equal(trimmed(&s, UINT32_MAX), 0); /* all rest, and all are to stay */
   world_ok(gm_pages_take(s.pages, owner, PAGES, 0, pages, err));
   assert_int_equal(trimmed(&s, 0), 0);
   assert_int_equal(gm_pages_set_key(s.pages, owner, 9, key_a, 0, NULL, NULL), GM_OK);
@@ -186,6 +187,38 @@ static void wrong_writes_change_nothing(void **state) {
   memory_close(&w, &s);
 }
 
+/* Steps of copies end by themselves: also where all pages are there, and the ring of steps alone is full. */
+static void copies_on_two_streams_go_on(void **state) {
+  (void)state;
+  transfer_world w;
+  page_scene s;
+  gm_page row, out;
+  gm_stream *streams[2];
+  gm_pages_params params = usual;
+  params.max_pages = params.backed_pages = 2 * GM_PAGE_STEPS_MOST;
+  if (only || !memory_open(&w, &s, "cpu", params)) return;
+  streams[0] = w.ends[0].stream;
+  world_ok(gm_stream_create(w.ends[0].device, &streams[1], err));
+  const uint32_t a = page_owner(&s, "a"), b = page_owner(&s, "b");
+  world_ok(gm_pages_take(s.pages, a, 1, 0, &row, err));
+  for (int i = 0; i < GM_PAGE_STEPS_MOST + 6; i++) {
+    world_ok(gm_pages_share(s.pages, b, &row, 1, err));
+    world_ok(gm_pages_write(s.pages, b, &row, 1, 0, streams[i % 2], &out, err));
+    world_ok(gm_stream_sync(streams[i % 2], err));
+    world_ok(gm_pages_release(s.pages, b, &out, 1, err));
+  }
+  world_ok(gm_page_owner_close(s.pages, a, err));
+  world_ok(gm_page_owner_close(s.pages, b, err));
+  assert_int_equal(page_stats(&s).steps, 0);
+  world_ok(gm_stream_close(streams[1], err));
+  memory_close(&w, &s);
+}
+
+static void streams_of_other_devices_are_refused(void **state) {
+  (void)state;
+  if (!only) tables_of_strangers();
+}
+
 /* Without a pool the program copies: a step keeps both pages meanwhile. */
 static void without_a_pool_the_program_copies(void **state) {
   (void)state;
@@ -275,6 +308,11 @@ static void tables_on_the_device_are_the_rows(void **state) {
   }
 }
 
+static void addresses_follow_memory_that_went_and_came(void **state) {
+  (void)state;
+  tables_follow(only ? only : "cpu");
+}
+
 static void wrong_tables_are_refused(void **state) {
   (void)state;
   if (!only) tables_misuse();
@@ -298,7 +336,7 @@ static void a_step_ends_when_its_point_has_passed(void **state) {
   pool_bench_ok(gm_pages_create(bench.ctx, &params, &s.pages, err));
   pool_bench_ok(gm_stream_create(bench.device, &stream, err));
   const uint32_t owner = page_owner(&s, "seq");
-  gm_page page = take_one(&s, owner);
+  gm_page page = take_one(&s, owner), copy;
   pool_bench_ok(gm_pages_step_begin(s.pages, &step, err));
   pool_bench_ok(gm_pages_step_begin(s.pages, &later, err));
   assert_int_equal(release_one(&s, owner, page), GM_OK);
@@ -313,6 +351,12 @@ static void a_step_ends_when_its_point_has_passed(void **state) {
                  "step 1 is not open");
   assert_int_equal(gm_pages_take(s.pages, owner, 1, 0, &page, NULL), GM_ERR_OVER_LIMIT);
   assert_int_equal(page_stats(&s).steps, 2);
+  assert_int_equal(gm_pages_take(s.pages, owner, 1, GM_PAGES_URGENT, &page, NULL), GM_OK);
+  const uint32_t second = page_owner(&s, "second");
+  assert_int_equal(gm_pages_share(s.pages, second, &page, 1, NULL), GM_OK);
+  assert_refused(&s, gm_pages_write(s.pages, second, &page, 1, 0, NULL, &copy, &s.err), GM_ERR_INVALID_ARGUMENT,
+                 "no step is open"); /* the points of those that are came before the copy */
+  assert_int_equal(gm_page_owner_close(s.pages, second, NULL), GM_OK);
   assert_int_equal(gm_page_owner_close(s.pages, owner, NULL), GM_OK);
   assert_refused(&s, gm_pages_destroy(s.pages, &s.err), GM_ERR_BUSY, "2 steps are open, the oldest is 1");
   gm__null_advance(bench.device->handle, UINT64_C(2000000000));
@@ -368,6 +412,10 @@ static void a_mapped_block_is_busy(void **state) {
   assert_int_equal(page_stats(&s).backed, 0);
   assert_refused(&s, gm_pages_destroy(s.pages, &s.err), GM_ERR_BUSY, "granule 0 in plane 1 is mapped");
   world_ok(gm_pages_grow(s.pages, GRANULE, err)); /* the mapped block is of use again */
+  assert_refused(&s, gm_pages_destroy(s.pages, &s.err), GM_ERR_BUSY, "granule 0 in plane 1 is mapped");
+  assert_int_equal(page_stats(&s).backed, 0); /* no page is handed out without memory */
+  assert_int_equal(page_stats(&s).free, 0);
+  world_ok(gm_pages_grow(s.pages, GRANULE, err));
   assert_int_equal(world_stats(&w.ends[0]).active, 1 + PLANES);
   world_ok(gm_block_unmap(w.ends[0].pool, &block, host, NULL, err));
   memory_close(&w, &s);
@@ -410,11 +458,14 @@ int main(int argc, char **argv) {
       cmocka_unit_test(the_first_page_keeps_its_granule),
       cmocka_unit_test(a_shared_page_is_copied_before_a_write),
       cmocka_unit_test(wrong_writes_change_nothing),
+      cmocka_unit_test(copies_on_two_streams_go_on),
+      cmocka_unit_test(streams_of_other_devices_are_refused),
       cmocka_unit_test(without_a_pool_the_program_copies),
       cmocka_unit_test(pages_go_to_another_set_and_back),
       cmocka_unit_test(random_calls_leave_the_right_contents),
       cmocka_unit_test(without_steps_contents_are_wrong),
       cmocka_unit_test(tables_on_the_device_are_the_rows),
+      cmocka_unit_test(addresses_follow_memory_that_went_and_came),
       cmocka_unit_test(wrong_tables_are_refused),
       cmocka_unit_test(a_step_ends_when_its_point_has_passed),
       cmocka_unit_test(a_growth_that_fails_keeps_whole_granules),
