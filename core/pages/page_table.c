@@ -330,13 +330,11 @@ static void table_clean(gm_page_table *table) {
   }
 }
 
-/* The new send comes behind the last one, whichever stream that was on. */
-static gm_status table_after_last(gm_page_table *table, gm_stream *stream, gm_error *err) {
+/* The new send comes behind the last one, whichever stream that was on. Where the stream cannot wait, the host does. */
+static void table_after_last(gm_page_table *table, gm_stream *stream) {
   const gm_point *last = &table->points[table->turn];
-  if (!last->stream || (stream && last->stream == gm_stream_id(stream))) return GM_OK;
-  if (stream) return gm_stream_wait(stream, last, err);
-  table_wait(table, table->turn);
-  return GM_OK;
+  if (!last->stream || (stream && last->stream == gm_stream_id(stream))) return;
+  if (!stream || gm_stream_wait(stream, last, NULL)) table_wait(table, table->turn);
 }
 
 gm_status gm_page_table_send(gm_page_table *table, gm_stream *stream, gm_page_table_place *out, gm_error *err) {
@@ -350,10 +348,10 @@ gm_status gm_page_table_send(gm_page_table *table, gm_stream *stream, gm_page_ta
   status = gm__pages_leave(table->set, table_render(table, op, err));
   if (status) return status;
   uint64_t sent = 0;
-  status = table_after_last(table, stream, err);
+  table_after_last(table, stream);
   table->turn = (table->turn + 1) % TABLE_BUFFERS;
   table_wait(table, table->turn);
-  if (!status) status = gm__page_barrier(stream, err);
+  status = gm__page_barrier(stream, err);
   if (!status)
     status = table->form == GM_PAGE_TABLE_CSR ? table_send_csr(table, stream, &sent, err)
                                               : table_send_rows(table, stream, &sent, err);

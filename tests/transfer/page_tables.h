@@ -154,6 +154,23 @@ static inline void tables_misuse(void) {
   tables_close(&t);
 }
 
+/* A span has no address that a table could send. Numbers of its pages can be sent. */
+static inline void tables_of_spans(void) {
+  transfer_world w;
+  page_scene s;
+  gm_page_table *table = NULL;
+  gm_page_table_params shape = {.struct_size = sizeof shape, .rows = 1, .width = 1, .form = GM_PAGE_TABLE_ADDRESS};
+  const gm_request request = {.flags = GM_ALLOW_SPANS};
+  gm_pages_params params = usual;
+  params.request = &request;
+  if (!memory_open(&w, &s, "cpu", params)) return;
+  assert_refused(&s, gm_page_table_create(s.pages, &shape, &table, &s.err), GM_ERR_INVALID_ARGUMENT, "may be spans");
+  shape.form = GM_PAGE_TABLE_DENSE;
+  world_ok(gm_page_table_create(s.pages, &shape, &table, err));
+  world_ok(gm_page_table_destroy(table, err));
+  memory_close(&w, &s);
+}
+
 /* A page that lost its memory and has other memory now is sent anew, though its number did not change. */
 static inline void tables_follow(const char *backend) {
   table_scene t;

@@ -316,6 +316,7 @@ static void addresses_follow_memory_that_went_and_came(void **state) {
 static void wrong_tables_are_refused(void **state) {
   (void)state;
   if (!only) tables_misuse();
+  if (!only) tables_of_spans();
 }
 
 /* --- steps --- */
