@@ -113,7 +113,8 @@ GM_API gm_status gm_page_owner_list(gm_pages *pages, uint32_t owner, gm_page *ou
 /* Takes `count` pages that nobody holds, and gives the owner one hold of each: all of them or none. First come pages
  * without a key, then idle pages by priority and age, whose keys are gone then. Pages that an open step may read are
  * left out. Nothing is zeroed. Errors: OVER_LIMIT: there are not so many pages beside the reserve; an ordinary answer.
- * INVALID_ARGUMENT: the owner, an unknown flag, or `out` is NULL. FORKED. */
+ * It may come early while another thread asks a device whether steps have ended. INVALID_ARGUMENT: the owner, an
+ * unknown flag, or `out` is NULL. FORKED. */
 GM_API gm_status gm_pages_take(gm_pages *pages, uint32_t owner, uint32_t count, uint32_t flags, gm_page *out,
                                gm_error *err);
 
