@@ -84,7 +84,8 @@ gm_status gm__opencl_host_register(void *user, void *pointer, uint64_t bytes, gm
                         "own (allow_queue), which would map the driver's");
 }
 
-/* A failure of the unmap leaves the range as it was. Nobody uses it any more, so only the unmap is waited for. */
+/* A failure of the unmap leaves the range as it was, but for a lost device, which uses nothing any more. Nobody uses
+ * the range, so only the unmap is waited for. */
 gm_status gm__opencl_host_unregister(void *user, void *pointer, gm_close_mode mode, gm_error *err) {
   gm__opencl_device *device = user;
   const bool normal = mode == GM_CLOSE_NORMAL;
@@ -94,15 +95,15 @@ gm_status gm__opencl_host_unregister(void *user, void *pointer, gm_close_mode mo
   }
   gm__opencl_queue queue;
   gm_status status = normal ? gm__opencl_unmap(device, NULL, &range->memory, range->mapped, err) : GM_OK;
-  if (status) {
+  if (status && status != GM_ERR_DEVICE_LOST) {
     host_enter(device, range);
     return status;
   }
-  if (normal && gm__opencl_queue_of(device, NULL, &queue, NULL) == GM_OK) {
+  if (normal && !status && gm__opencl_queue_of(device, NULL, &queue, NULL) == GM_OK) {
     gm__opencl_point_mark(device, queue.handle, NULL, NULL);
   }
   host_drop(device, range, mode);
-  return GM_OK;
+  return status;
 }
 
 void gm__opencl_host_forget(gm__opencl_device *device) {

@@ -56,7 +56,7 @@ static gm_status map_wrap(gm__load_job *job, uint64_t index, unsigned char *at, 
 /* A driver may refuse a buffer that it would have made in its own memory. Then the tensor is read. */
 static bool map_may_read(const gm__load_job *job, uint64_t index, gm_status status) {
   const gm_device_info *info = gm_device_get_info(gm_pool_device(gm__load_place_of(job->places, index)->pool));
-  return map_is_buffer(info) && status != GM_OK && status != GM_ERR_DEVICE_LOST && status != GM_ERR_OUT_OF_HOST_MEMORY;
+  return map_is_buffer(info) && status != GM_OK && status != GM_ERR_DEVICE_LOST;
 }
 
 gm_status gm__load_map_tensor(gm__load_job *job, uint64_t index, const gm__read_range *range, unsigned char **out_host,
@@ -74,11 +74,13 @@ gm_status gm__load_map_tensor(gm__load_job *job, uint64_t index, const gm__read_
   if (status == GM_OK) status = map_of(job, shard, file, &at, err);
   if (status == GM_OK) status = gm__input_file_touch(&file->input, file->path, at, range->at, range->bytes, err);
   if (status != GM_OK) return status;
-  status = map_wrap(job, index, at + range->at, range->bytes, err);
+  gm_error why = {.status = GM_OK};
+  status = map_wrap(job, index, at + range->at, range->bytes, &why);
   if (map_may_read(job, index, status)) {
     job->unmapped = "the driver takes no buffer over a mapped file";
     return GM_OK;
   }
+  if (status != GM_OK && err) *err = why;
   if (status != GM_OK) return status;
   job->mapped[index] = true;
   job->result.mapped_bytes += range->bytes;

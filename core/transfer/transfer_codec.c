@@ -111,7 +111,8 @@ static gm_status codec_make_room(gm_transfer *t, gm__transfer_way way, uint64_t 
 /* Plain bytes lie in the block, and packed ones on the host. */
 static bool codec_flows(const gm__transfer_copy *copy) {
   const gm__transfer_codec *codec = copy->codec;
-  return codec->codec->decode == gm__planes_decode && (codec->way == GM_CODEC_DECODE) == (copy->way == GM__TRANSFER_UP);
+  const bool is_planes = codec->codec->decode == gm__planes_decode && codec->codec->encode == gm__planes_encode;
+  return is_planes && (codec->way == GM_CODEC_DECODE) == (copy->way == GM__TRANSFER_UP);
 }
 
 gm_status gm__transfer_make_rooms(gm_transfer *t, uint64_t slot_bytes, const char *op, gm_error *err) {

@@ -89,17 +89,18 @@ typedef struct gm_vulkan_point {
 } gm_vulkan_point;
 
 typedef struct gm_vulkan_memory {
-  gm_native_memory head;   /* {sizeof(gm_vulkan_memory), GM_API_VULKAN} */
-  uint32_t memory_type;    /* index into VkPhysicalDeviceMemoryProperties.memoryTypes */
-  uint64_t memory;         /* VkDeviceMemory; 0: the buffer is sparse and may have many memories */
-  uint64_t memory_offset;  /* bytes from the start of `memory` to the block. A multiple of gm_request.align where the
-                              device has no addresses, or placed the start of `memory` at such a multiple. Elsewhere
-                              no offset is aligned together with the address, and the address is */
-  uint64_t buffer;         /* VkBuffer that covers the block */
-  uint64_t buffer_offset;  /* bytes from the start of `buffer` to the block. A multiple of gm_request.align. Two cases
-                              are no promise: memory that the driver wants made for one buffer; a sparse buffer with
-                              smaller pages */
-  uint64_t bytes;          /* of the block; other blocks may lie in `buffer` and `memory`, too */
+  gm_native_memory head;  /* {sizeof(gm_vulkan_memory), GM_API_VULKAN} */
+  uint32_t memory_type;   /* index into VkPhysicalDeviceMemoryProperties.memoryTypes */
+  uint64_t memory;        /* VkDeviceMemory; 0: the buffer is sparse and may have many memories */
+  uint64_t memory_offset; /* bytes from the start of `memory` to the block. A multiple of gm_request.align where the
+                             device has no addresses, or placed the start of `memory` at such a multiple. Elsewhere
+                             no offset is aligned together with the address, and the address is */
+  uint64_t buffer;        /* VkBuffer that covers the block. In: an engine's own needs TRANSFER_SRC and TRANSFER_DST for
+                             copies and fills; a fill with a long pattern copies within the buffer */
+  uint64_t buffer_offset; /* bytes from the start of `buffer` to the block. A multiple of gm_request.align. Two cases
+                             are no promise: memory that the driver wants made for one buffer; a sparse buffer with
+                             smaller pages */
+  uint64_t bytes;         /* of the block; other blocks may lie in `buffer` and `memory`, too */
   uint64_t device_address; /* 0: not available */
   void *mapped;            /* host address of the block, good until it is freed. gm maps each VkDeviceMemory of its own
                               that the host can see, once and for life: nobody else may map it. NULL: the host cannot
