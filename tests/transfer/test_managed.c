@@ -162,7 +162,7 @@ gm_status __wrap_gm__access_read(const gm__access *access, void *dst, gm_stream 
 #define CAN_WEIGH 0
 #endif
 
-enum { BIG = 64 << 20, BIG_MOST = 66 << 20 };
+enum { BIG = 64 << 20, BIG_MOST = 96 << 20 };
 
 /* Memory of the process in RAM. */
 static uint64_t resident(void) {
