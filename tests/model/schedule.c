@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -323,6 +324,8 @@ typedef struct share {
   const schedule_params *params;
   uint64_t first, count;
   uint64_t failed;
+  unsigned processor; /* where the caller of all shares ran */
+  uint32_t nth;
   bool started;
   pthread_t thread;
 } share;
@@ -366,8 +369,22 @@ static uint64_t run_some(const schedule_params *params, uint64_t first, uint64_t
   return close_context(&s, &host);
 }
 
+/* Keeps this thread, and the hand that it starts, on one processor: the hands take turns, so two would only wake each
+ * other. Shares that count from the same processor get different ones. A refusal leaves the thread as it was. */
+static void keep_near(unsigned processor, uint32_t nth) {
+  cpu_set_t all, one;
+  if (processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof all, &all)) return;
+  for (uint32_t left = nth % (uint32_t)CPU_COUNT(&all) + 1; left; left -= CPU_ISSET(processor, &all) != 0) {
+    processor = (processor + 1) % CPU_SETSIZE;
+  }
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  (void)sched_setaffinity(0, sizeof one, &one);
+}
+
 static void *run_share(void *argument) {
   share *part = argument;
+  keep_near(part->processor, part->nth);
   for (uint64_t at = 0; at < part->count && !part->failed; at += PER_CONTEXT) {
     const uint64_t left = part->count - at;
     late_driver *driver = calloc(1, sizeof *driver);
@@ -383,9 +400,11 @@ static void *run_share(void *argument) {
 bool schedules_run(const schedule_params *params) {
   share shares[16];
   uint64_t failed = 0;
+  const unsigned processor = (unsigned)sched_getcpu();
   for (uint32_t i = 0; i < params->threads; i++) {
     const uint64_t from = params->count * i / params->threads, to = params->count * (i + 1) / params->threads;
-    shares[i] = (share){.params = params, .first = params->seed + from, .count = to - from};
+    shares[i] =
+        (share){.params = params, .first = params->seed + from, .count = to - from, .processor = processor, .nth = i};
     shares[i].started = i && !pthread_create(&shares[i].thread, NULL, run_share, &shares[i]);
   }
   for (uint32_t i = 0; i < params->threads; i++) {
