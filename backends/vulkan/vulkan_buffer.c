@@ -5,7 +5,7 @@
 
 gm_status gm__vulkan_buffer_create(gm__vulkan_device *device, const gm__vulkan_buffer_params *params, VkBuffer *out,
                                    gm_error *err) {
-  const bool shared = device->concurrent;
+  const bool shared = device->concurrent || (params->inner && device->family_count > 1);
   const VkExternalMemoryHandleTypeFlags host = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
   const VkExternalMemoryBufferCreateInfo outside = {
       .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,

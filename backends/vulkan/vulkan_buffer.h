@@ -1,4 +1,5 @@
-/* gm's VkBuffers: they have every usage, and all queue families of the device share them. */
+/* gm's VkBuffers: they have every usage. All queue families of the device share them, unless the engine wants them
+ * exclusive. */
 #ifndef GM_BACKENDS_VULKAN_BUFFER_H
 #define GM_BACKENDS_VULKAN_BUFFER_H
 
@@ -12,6 +13,7 @@ typedef struct gm__vulkan_buffer_params {
   bool host;           /* the memory is the caller's host memory */
   bool sparse;         /* the buffer has no memory until pieces are bound to it */
   bool no_address;     /* the memory was not made for device addresses */
+  bool inner;          /* only gm uses the buffer, on queues of any family: nobody could transfer its ownership */
 } gm__vulkan_buffer_params;
 
 typedef struct gm__vulkan_needs {

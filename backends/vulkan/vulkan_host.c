@@ -113,7 +113,7 @@ static const gm__vulkan_type *host_best(const gm__vulkan_device *device, bool co
 
 gm_status gm__vulkan_host_make(gm__vulkan_device *device, uint64_t bytes, bool coherent, const char *op,
                                gm__vulkan_memory **out, unsigned char **out_host, gm_error *err) {
-  gm__vulkan_memory_wish wish = {.type = host_best(device, coherent), .bytes = bytes};
+  gm__vulkan_memory_wish wish = {.type = host_best(device, coherent), .bytes = bytes, .inner = true};
   gm__vulkan_memory *memory = NULL;
   if (!wish.type) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "the device has no %smemory type that the host sees",

@@ -92,7 +92,7 @@ static const gm__vulkan_type *kernel_type(const gm__vulkan_device *device) {
 
 static gm_status kernel_make_memory(gm__vulkan_device *device, gm_error *err) {
   gm__vulkan_kernels *kernels = &device->kernels;
-  gm__vulkan_memory_wish wish = {.type = kernel_type(device), .bytes = KERNEL_TABLES};
+  gm__vulkan_memory_wish wish = {.type = kernel_type(device), .bytes = KERNEL_TABLES, .inner = true};
   if (!wish.type) return gm__fail(err, GM_ERR_NOT_SUPPORTED, "vkAllocateMemory", "no memory is host-visible");
   gm_status status = gm__vulkan_memory_make(device, &wish, &kernels->memory, err);
   if (!status) status = gm__vulkan_host(device, kernels->memory, &kernels->host, err);

@@ -167,7 +167,7 @@ static gm_status memory_bind_aligned(gm__vulkan_device *device, gm__vulkan_memor
 static gm_status memory_fill_in(gm__vulkan_device *device, gm__vulkan_memory *memory, gm__vulkan_memory_wish *wish,
                                 gm_error *err) {
   const gm__vulkan_buffer_params params = {
-      .bytes = memory->buffer_bytes, .share = wish->share, .host = wish->pages != NULL};
+      .bytes = memory->buffer_bytes, .share = wish->share, .host = wish->pages != NULL, .inner = wish->inner};
   gm_status status = gm__vulkan_buffer_create(device, &params, &memory->buffer, err);
   if (!status) status = memory_size(device, memory, wish, err);
   if (!status) status = memory_count(device, memory, wish->import ? 0 : memory->allocated, err);

@@ -12,6 +12,7 @@ typedef struct gm__vulkan_memory_wish {
   uint32_t flags;      /* gm_alloc_flags */
   gm_share_kind share; /* the memory is to be exported, or comes from another process, in this way */
   float priority;      /* 0: the driver's default */
+  bool inner;          /* as in gm__vulkan_buffer_params */
   /* The members below are for an import. */
   bool import;    /* the memory is behind `fd`, or at `pages` */
   void *pages;    /* the caller's host memory, of `whole_bytes` */

@@ -331,8 +331,7 @@ static void test_priority(void **state) {
 }
 
 /* An engine that uses two queue families: buffers belong to both; streams of either family record in pools of it. */
-static void test_two_families(void **state) {
-  (void)state;
+static void check_two_families(gm_vulkan_sharing sharing) {
   static const uint32_t families[] = {1, 0};
   vulkan_fixture fixture;
   vulkan_engine engine;
@@ -344,16 +343,20 @@ static void test_two_families(void **state) {
   if (fixture.ops->init(&fixture.host, &fixture.driver, NULL) != GM_OK) vulkan_fixture_absent("init failed");
   vulkan_engine_open(&engine, &fixture.host);
   gm_vulkan_device lent = vulkan_engine_native(&engine);
-  lent.queue_families = families, lent.queue_family_count = 2;
+  lent.queue_families = families, lent.queue_family_count = 2, lent.sharing = sharing;
   assert_int_equal(fixture.ops->device_adopt(fixture.driver, &lent.head, &fixture.device, NULL), GM_OK);
   const gm_vulkan_queue queue = {{sizeof queue, GM_API_VULKAN}, (uintptr_t)engine.queue, 0, true, NULL, NULL, NULL};
   assert_int_equal(fixture.ops->stream_adopt(fixture.device, &queue.head, &fixture.stream, &kind, NULL), GM_OK);
   gm_memory memory = vulkan_fixture_alloc(&fixture, 0, 100);
-  assert_int_equal(fixture.ops->fill(fixture.device, fixture.stream, &memory, 0, 100, "x", 1, NULL, NULL), GM_OK);
+  const uint32_t lents = played.concurrent; /* the first asks the driver, the second is the memory's */
+  assert_true(sharing == GM_VULKAN_SHARING_EXCLUSIVE ? lents == 0 : lents >= 2);
+  assert_int_equal(fixture.ops->fill(fixture.device, fixture.stream, &memory, 0, 97, "x", 1, NULL, NULL), GM_OK);
+  assert_int_equal(fixture.ops->fill(fixture.device, fixture.stream, &memory, 97, 3, "x", 1, NULL, NULL), GM_OK);
+  assert_int_equal(played.concurrent, lents + 1); /* the table of patterns is gm's own */
   assert_int_equal(fixture.ops->copy_to_host(fixture.device, fixture.stream, &memory, 0, back, sizeof back, NULL, NULL),
                    GM_OK);
   for (size_t i = 0; i < sizeof back; i++) assert_int_equal(back[i], 'x');
-  assert_true(played.concurrent >= 2); /* the first asks the driver, the second is the memory's; staging */
+  assert_int_equal(played.concurrent, lents + 2); /* staging, too */
   vulkan_fixture_free(&fixture, &memory);
   fixture.ops->stream_close(fixture.device, fixture.stream, GM_CLOSE_NORMAL);
   fixture.ops->device_close(fixture.device, GM_CLOSE_NORMAL);
@@ -362,11 +365,23 @@ static void test_two_families(void **state) {
   vulkan_fixture_close(&fixture);
 }
 
+static void test_two_families(void **state) {
+  (void)state;
+  check_two_families(GM_VULKAN_SHARING_CONCURRENT);
+}
+
+/* Nobody can transfer the ownership of buffers that the engine does not know, so these stay shared. */
+static void test_two_families_exclusive(void **state) {
+  (void)state;
+  check_two_families(GM_VULKAN_SHARING_EXCLUSIVE);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_types_and_info), cmocka_unit_test(test_budget),    cmocka_unit_test(test_not_coherent),
-      cmocka_unit_test(test_limits),         cmocka_unit_test(test_dedicated), cmocka_unit_test(test_two_families),
-      cmocka_unit_test(test_priority),
+      cmocka_unit_test(test_types_and_info), cmocka_unit_test(test_budget),
+      cmocka_unit_test(test_not_coherent),   cmocka_unit_test(test_limits),
+      cmocka_unit_test(test_dedicated),      cmocka_unit_test(test_two_families),
+      cmocka_unit_test(test_priority),       cmocka_unit_test(test_two_families_exclusive),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
