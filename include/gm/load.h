@@ -28,12 +28,12 @@ typedef enum gm_load_path {
    * 1 MiB on that lie to a page in memory as in their file. The rest goes as by AUTO. So does all where something is
    * missing, or after a read that failed; gm_load_result.why says what. The helper process tries cuFile first. */
   GM_LOAD_PATH_GDS = 4,
-  /* Nothing is copied: a block is the tensor's part of the file, mapped. Writes into it stay in the process. That is
-   * for tensors that begin at multiples of 8 bytes, or of request.align, on the backend cpu. On OpenCL devices whose
-   * memory is the host's they begin at multiples of the device's alignment. gm reads others, and slices, as AUTO does,
-   * and all of a load with `keep`; gm_load_result.why says so. The file's pages stay in the page cache. While blocks
-   * live, the file must not get shorter: a touch of what it has lost ends the process (SIGBUS). gm_loaded_model_release
-   * unmaps them: no work may use them any more. */
+  /* gm copies nothing: a block is the tensor's part of the file, mapped. An OpenCL driver may keep a copy of the
+   * pages. Writes into a block stay in the process. That is for tensors that begin at multiples of 8 bytes, or of
+   * request.align, on the backend cpu. On OpenCL devices whose memory is the host's they begin at multiples of the
+   * device's alignment. gm reads others, and slices, as AUTO does, and all of a load with `keep`; gm_load_result.why
+   * says so. The file's pages stay in the page cache. While blocks live, the file must not get shorter: a touch of
+   * what it has lost ends the process (SIGBUS). gm_loaded_model_release unmaps them: no work may use them any more. */
   GM_LOAD_PATH_IN_PLACE = 5
 } gm_load_path;
 
