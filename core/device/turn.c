@@ -39,6 +39,14 @@ bool gm__turn_await(gm_device *device, const gm__turn *turn, uint64_t deadline) 
   return first;
 }
 
+bool gm__turns_wait_at(gm_device *device, const void *pool) {
+  gm__mutex_lock(&device->turn_lock);
+  const gm__turn *turn = device->turns;
+  while (turn && turn->pool != pool) turn = turn->next;
+  gm__mutex_unlock(&device->turn_lock);
+  return turn != NULL;
+}
+
 void gm__turn_narrow(gm_device *device, gm__turn *turn, bool narrow) {
   gm__mutex_lock(&device->turn_lock);
   if (narrow && !turn->narrow) gm__cond_broadcast(&device->turn_moved);

@@ -25,6 +25,9 @@ void gm__turn_end(gm_device *device, gm__turn *turn);
 /* Waits until nobody is before it. False: the deadline passed before that. */
 bool gm__turn_await(gm_device *device, const gm__turn *turn, uint64_t deadline);
 
+/* True if a request to that pool waits. */
+bool gm__turns_wait_at(gm_device *device, const void *pool);
+
 /* Says what the turn waits for. */
 void gm__turn_narrow(gm_device *device, gm__turn *turn, bool narrow);
 

@@ -9,6 +9,7 @@
 #include "core/block/share.h"
 #include "core/context/config.h"
 #include "core/context/process.h"
+#include "core/device/turn.h"
 #include "core/heap/heap_open.h"
 #include "core/manage/tracked.h"
 #include "core/pool/spans.h"
@@ -197,6 +198,9 @@ static gm_status pool_check_unused(gm_pool *pool, gm_error *err) {
   if (guests) {
     return gm__fail(err, GM_ERR_BUSY, op,
                     "%u buffers, scopes, caches, reservations or watches of pool \"%s\" are alive", guests, name);
+  }
+  if (gm__turns_wait_at(pool->device, pool)) {
+    return gm__fail(err, GM_ERR_BUSY, op, "a request of another thread waits for memory of pool \"%s\"", name);
   }
   const gm_status status = gm__heap_drain(&pool->heap, op, err);
   return status ? status : gm__pool_stop_lending(pool, op, err);

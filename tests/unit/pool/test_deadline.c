@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -215,6 +216,28 @@ static void test_other_pools_pass(void **state) {
   }
 }
 
+/* A pool without blocks is in use while a request to it waits for memory of another pool. */
+static void test_a_pool_that_is_waited_at_stays(void **state) {
+  (void)state;
+  const gm_pool_params no_vmm = {.struct_size = sizeof no_vmm, .no_vmm = true};
+  pool_bench bench;
+  gm_pool *holder;
+  waiter one;
+  _Atomic uint32_t places = 0;
+  pool_bench_open(&bench, "null", "null:capacity=8M", &no_vmm);
+  pool_bench_ok(gm_pool_create(bench.device, &no_vmm, &holder, err));
+  const gm_block all = served(holder, &(gm_request){.bytes = 8 * MIB});
+  waiter_start(&one, bench.pool, 6 * MIB, &places);
+  gm_error refusal;
+  assert_int_equal(gm_pool_destroy(bench.pool, &refusal), GM_ERR_BUSY);
+  assert_non_null(strstr(refusal.message, "waits for memory"));
+  give_back(holder, &all);
+  waiter_end(&one);
+  give_back(bench.pool, &one.block);
+  pool_bench_ok(gm_pool_destroy(holder, err));
+  pool_bench_close(&bench);
+}
+
 /* A request that no free could serve is refused at once, whatever the deadline. */
 static void test_no_use_in_waiting(void **state) {
   (void)state;
@@ -380,6 +403,7 @@ int main(void) {
                                      cmocka_unit_test(test_the_first_is_served_first),
                                      cmocka_unit_test(test_a_turn_that_never_comes),
                                      cmocka_unit_test(test_other_pools_pass),
+                                     cmocka_unit_test(test_a_pool_that_is_waited_at_stays),
                                      cmocka_unit_test(test_no_use_in_waiting),
                                      cmocka_unit_test(test_other_ways_to_be_served_wait),
                                      cmocka_unit_test(test_a_stream_that_passes_ends_the_wait),
