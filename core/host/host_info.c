@@ -77,10 +77,10 @@ static void host_bound_by_meminfo(const char *root, gm_host_info *info, gm__host
 
 /* Rule H5: nodes matter only where this process may not use all of them. Otherwise their sum says nothing, also where
  * it is below the machine's total: a hypervisor may add memory to a node as it is touched. */
-static void host_bound_by_nodes(const char *root, const host_allowed *allowed, gm_host_info *info,
+static void host_bound_by_nodes(const char *root, const host_allowed *allowed, bool list, gm_host_info *info,
                                 gm__host_bounds *bounds) {
   const gm__numa *numa = &allowed->scratch->numa;
-  gm__numa_read(root, allowed->has_nodes ? &allowed->scratch->nodes : NULL, allowed->scratch);
+  gm__numa_read(root, allowed->has_nodes ? &allowed->scratch->nodes : NULL, list, allowed->scratch);
   info->node_count = numa->count;
   memcpy(info->nodes, numa->nodes, sizeof info->nodes);
   bounds->estimated = bounds->estimated || numa->left_out || numa->unread || allowed->unread;
@@ -104,11 +104,12 @@ static void host_conclude(const gm__host_bounds *bounds, gm_host_info *info) {
   if (info->free_bytes == GM_UNKNOWN_BYTES) info->free_state = GM_FIGURE_UNKNOWN;
 }
 
-static void host_read_memory(const char *root, const host_allowed *allowed, gm_host_info *info) {
+/* `list`: the caller wants the list of nodes, also where they bound nothing. */
+static void host_read_memory(const char *root, const host_allowed *allowed, bool list, gm_host_info *info) {
   gm__host_bounds bounds;
   gm__host_bounds_init(&bounds);
   host_bound_by_meminfo(root, info, &bounds);
-  host_bound_by_nodes(root, allowed, info, &bounds);
+  host_bound_by_nodes(root, allowed, list, info, &bounds);
   gm__cgroup_bound(root, info->mem_total_bytes, allowed->scratch, &bounds);
   if (info->mem_total_bytes == GM_UNKNOWN_BYTES) bounds.estimated = true;
   host_conclude(&bounds, info);
@@ -129,7 +130,7 @@ bool gm__host_memory_read(const gm_services *services, const char *root, gm_host
   out->total_bytes = out->free_bytes = out->mem_total_bytes = out->mem_available_bytes = GM_UNKNOWN_BYTES;
   if (!scratch) return false;
   host_read_allowed(root, scratch, &allowed);
-  host_read_memory(root, &allowed, out);
+  host_read_memory(root, &allowed, false, out);
   gm__host_scratch_give(services, scratch);
   return true;
 }
@@ -140,7 +141,7 @@ static void host_read_all(const char *root, gm__host_scratch *scratch, gm_host_i
   gm_host_info info = {.struct_size = sizeof info, .read_at_ns = gm__now_ns()};
   host_read_allowed(root, scratch, &allowed);
   host_read_processor(root, &allowed, &info);
-  host_read_memory(root, &allowed, &info);
+  host_read_memory(root, &allowed, true, &info);
   gm__psi_read(root, &info.stall_some, &info.stall_full);
   gm__sized_out(out, &info, sizeof info);
 }

@@ -103,8 +103,9 @@ typedef struct gm__host_scratch {
 gm__host_scratch *gm__host_scratch_take(const gm_services *services);
 void gm__host_scratch_give(const gm_services *services, gm__host_scratch *scratch);
 
-/* Read all nodes into scratch->numa. `allowed` NULL: all may be used. */
-void gm__numa_read(const char *root, const gm__id_set *allowed, gm__host_scratch *scratch);
+/* Read all nodes into scratch->numa. `allowed` NULL: all may be used. Without `list` no node's file is read where
+ * `has_memory` says that none was left out: then `count`, `nodes` and the sums stay empty. */
+void gm__numa_read(const char *root, const gm__id_set *allowed, bool list, gm__host_scratch *scratch);
 
 /* Find the trees of version 1 and 2, for scratch->v1 and v2. False: /proc/self/cgroup exists and could not be read, so
  * limits may be missed. */

@@ -61,7 +61,7 @@ static bool numa_with_memory(const char *root, gm__host_scratch *scratch) {
   return gm__id_set_parse(text, &scratch->some);
 }
 
-void gm__numa_read(const char *root, const gm__id_set *allowed, gm__host_scratch *scratch) {
+void gm__numa_read(const char *root, const gm__id_set *allowed, bool list, gm__host_scratch *scratch) {
   gm__numa *out = &scratch->numa;
   memset(out, 0, sizeof *out);
   out->complete = true;
@@ -69,6 +69,7 @@ void gm__numa_read(const char *root, const gm__id_set *allowed, gm__host_scratch
   if (walk.told && allowed) {
     out->left_out = gm__id_set_count(&scratch->some, allowed) < gm__id_set_count(&scratch->some, NULL);
   }
+  if (walk.told && !out->left_out && !list) return; /* the nodes bound nothing: see rule H5 */
   const gm__file_answer names = gm__file_names(root, "/sys/devices/system/node", numa_name, &walk);
   out->unread = !walk.told && names != GM__FILE_OK && names != GM__FILE_ABSENT;
 }

@@ -1,4 +1,5 @@
 /* The host's figures from files of a made machine, from garbage, and from the real one. */
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
@@ -14,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "core/host/host_info.h"
 #include "gm/memory_info.h"
 #include "support/tree.h"
 
@@ -125,6 +127,48 @@ static void test_a_node_without_memory_is_not_missed(void **state) {
   assert_true(read_host(*state).total_bytes == KIB(100));
   tree_put(*state, "/sys/devices/system/node/has_memory", "0,9\n");
   assert_true(read_host(*state).total_bytes == KIB(100));
+}
+
+/* The files that gm opened, counted between the program and libc. */
+static uint32_t opened;
+
+int __real_openat(int folder, const char *path, int flags, ...);
+int __real_openat64(int folder, const char *path, int flags, ...);
+int __wrap_openat(int folder, const char *path, int flags, ...);
+int __wrap_openat64(int folder, const char *path, int flags, ...);
+
+int __wrap_openat(int folder, const char *path, int flags, ...) {
+  opened++;
+  return __real_openat(folder, path, flags, 0);
+}
+
+int __wrap_openat64(int folder, const char *path, int flags, ...) {
+  opened++;
+  return __real_openat64(folder, path, flags, 0);
+}
+
+static uint32_t opens_of_memory_read(temp_folder *root, gm_host_info *out) {
+  opened = 0;
+  assert_true(gm__host_memory_read(NULL, root->path, out));
+  return opened;
+}
+
+/* A reading for a pool or a device wants no list of nodes: nodes that bound nothing cost it no file. */
+static void test_nodes_that_bound_nothing_are_not_opened(void **state) {
+  gm_host_info info;
+  tree_put(*state, "/proc/meminfo", "MemTotal: 200 kB\nMemAvailable: 150 kB\n");
+  tree_put(*state, "/proc/self/status", "Mems_allowed_list:\t0-1\n");
+  tree_put(*state, "/sys/devices/system/node/has_memory", "0-1\n");
+  const uint32_t without = opens_of_memory_read(*state, &info);
+  put_node(*state, 0, "Node 0 MemTotal: 100 kB\nNode 0 MemFree: 60 kB\n");
+  put_node(*state, 1, "Node 1 MemTotal: 100 kB\nNode 1 MemFree: 60 kB\n");
+  assert_true(without > 0);
+  assert_int_equal(opens_of_memory_read(*state, &info), without);
+  assert_true(info.total_bytes == KIB(200) && info.free_bytes == KIB(150) && info.free_state == GM_FIGURE_KNOWN);
+  assert_int_equal(read_host(*state).node_count, 2);
+  tree_put(*state, "/proc/self/status", "Mems_allowed_list:\t0\n");
+  assert_true(opens_of_memory_read(*state, &info) >= without + 2);
+  assert_true(info.total_bytes == KIB(100) && info.free_bytes == KIB(60) && info.free_state == GM_FIGURE_ESTIMATED);
 }
 
 static void test_a_node_without_figures_does_not_shrink_the_machine(void **state) {
@@ -327,6 +371,7 @@ int main(void) {
       TEST(test_only_allowed_nodes_count),
       TEST(test_nodes_that_are_all_allowed_bound_nothing),
       TEST(test_a_node_without_memory_is_not_missed),
+      TEST(test_nodes_that_bound_nothing_are_not_opened),
       TEST(test_a_node_without_figures_does_not_shrink_the_machine),
       TEST(test_what_cannot_be_read_may_be_a_bound),
       TEST(test_without_descriptors_nothing_is_known_better),
