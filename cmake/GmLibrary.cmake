@@ -104,7 +104,7 @@ set(gm_about_core "GPU memory: devices, pools, buffers, transfers")
 set(gm_about_trace "Traces, profiles, advice and the summary, over gm")
 set(gm_about_model "Model files, estimates and loading, over gm")
 set(gm_about_store "Caches, tiers and a keyed store, over gm")
-set(gm_about_pages "Page sets for KV caches, over gm")
+set(gm_about_pages "Page sets for KV caches and slots for experts, over gm")
 
 # Before 1.0 each minor version may break: a program finds only the library of its own (docs/stability.md).
 set(gm_soversion ${PROJECT_VERSION_MAJOR})

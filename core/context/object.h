@@ -27,7 +27,8 @@ typedef enum gm__kind { /* numbers that other memory is not likely to hold */
                         GM__KIND_VALUE_WATCH = 0x676d0d11,
                         GM__KIND_PIPELINE = 0x676d0d12,
                         GM__KIND_TRANSFER = 0x676d0d13,
-                        GM__KIND_PAGES = 0x676d0d15
+                        GM__KIND_PAGES = 0x676d0d15,
+                        GM__KIND_SLOTS = 0x676d0d16
 } gm__kind;
 
 /* First member of the object's struct, named `head`. */

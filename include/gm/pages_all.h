@@ -1,4 +1,4 @@
-/* Everything about pages. Apart from gm/gm.h, since only an engine with a paged cache needs it. */
+/* Everything about pages and slots. Apart from gm/gm.h, since only some engines need it. */
 #ifndef GM_PAGES_ALL_H
 #define GM_PAGES_ALL_H
 
@@ -6,5 +6,6 @@
 #include "gm/page_memory.h"
 #include "gm/page_table.h"
 #include "gm/pages.h"
+#include "gm/slots.h"
 
 #endif

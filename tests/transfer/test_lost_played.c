@@ -8,6 +8,7 @@
 
 #include "gm/peer.h"
 #include "transfer/played_driver.h"
+#include "transfer/slot_scene.h"
 
 static void check_works(const world_end *end) {
   const gm_request request = {.bytes = 3 << 20, .stream = end->stream};
@@ -72,10 +73,35 @@ static void test_a_copy_from_a_lost_device(void **state) {
   played_say("reload");
 }
 
+/* Its work reads nothing any more: leases are given back, and the set ends. */
+static void test_slots_of_a_lost_device(void **state) {
+  (void)state;
+  transfer_world w;
+  slot_scene s = {.fail = GM_OK};
+  gm_slot slots[SLOTS], more;
+  gm_point point;
+  played_begin(&w, 1);
+  s.pool = w.ends[0].pool;
+  const gm_slots_params params = scene_params(&s, 0);
+  world_ok(gm_slots_create(s.pool, &params, &s.slots, err));
+  for (unsigned i = 0; i < SLOTS; i++) assert_int_equal(scene_get(&s, i, 0, &slots[i]), GM_OK);
+  world_ok(gm_stream_record(w.ends[0].stream, &point, err));
+  assert_int_equal(gm_slots_release(s.slots, slots[0].lease, &point, NULL), GM_OK);
+  played_say("lose 700 0");
+  for (unsigned i = 1; i < SLOTS; i++) assert_int_equal(gm_slots_release(s.slots, slots[i].lease, &point, NULL), GM_OK);
+  gm_point_release(w.ends[0].device, &point);
+  assert_int_equal(scene_get(&s, 9, 0, &more), GM_ERR_DEVICE_LOST);
+  assert_int_equal(scene_stats(&s).leases, 0);
+  world_ok(gm_slots_destroy(s.slots, err));
+  world_finish(&w);
+  played_say("reload");
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_others_keep_working),
       cmocka_unit_test(test_a_copy_from_a_lost_device),
+      cmocka_unit_test(test_slots_of_a_lost_device),
   };
   const int skipped = played_load(argc, argv);
   return skipped ? skipped : cmocka_run_group_tests(tests, NULL, NULL);
