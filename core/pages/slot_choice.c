@@ -58,7 +58,7 @@ void gm__slot_free(gm_slots *set, gm__slot_room *slot) {
   set->free_first = (int32_t)(slot - set->slots);
 }
 
-static void entry_end(gm_slots *set, gm__slots_entry *entry) {
+void gm__slots_entry_end(gm_slots *set, gm__slots_entry *entry) {
   const gm_services *services = gm__slots_services(set);
   if (entry->why) gm__release(services, entry->why, sizeof *entry->why);
   gm__release(services, entry, sizeof *entry + entry->head.key_bytes);
@@ -71,7 +71,7 @@ void gm__slots_entry_rest(gm_slots *set, gm__slots_entry *entry) {
     return;
   }
   if (slot) gm__slot_free(set, slot);
-  entry_end(set, entry);
+  gm__slots_entry_end(set, entry);
 }
 
 /* The next slot by the order, which is claimed then. Leased entries are put aside until nobody leases them. */
@@ -113,7 +113,7 @@ static int32_t slot_have(gm_slots *set, gm__slot_room *slot) {
     gm__cache_policy_resume(&set->policy, &entry->turn);
     gm__cache_policy_evict(&set->policy, &entry->turn);
     gm__key_map_unlink(&set->map, &entry->head);
-    entry_end(set, entry);
+    gm__slots_entry_end(set, entry);
     set->stats.there--;
     set->stats.evictions++;
   }

@@ -14,6 +14,9 @@ gm_status gm__slot_choose(gm_slots *set, uint32_t flags, int32_t *out, const cha
 /* A slot has nothing any more. If it is claimed, the thread that has it goes on. */
 void gm__slot_free(gm_slots *set, gm__slot_room *slot);
 
+/* Gives back the host memory of an entry, which neither the map nor a slot has. */
+void gm__slots_entry_end(gm_slots *set, gm__slots_entry *entry);
+
 /* Nobody leases the entry any more: its slot joins the order again, or is free. */
 void gm__slots_entry_rest(gm_slots *set, gm__slots_entry *entry);
 

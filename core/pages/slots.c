@@ -168,15 +168,14 @@ static gm_status get_no_memory(const char *op, gm_error *err) {
 /* The key is new: this thread loads it. */
 static gm_status get_load(gm_slots *set, const void *key, size_t key_bytes, uint32_t flags, uint64_t *out,
                           const char *op, gm_error *err) {
-  const gm_services *services = gm__slots_services(set);
-  gm__slots_entry *entry = gm__alloc(services, sizeof *entry + key_bytes);
+  gm__slots_entry *entry = gm__alloc(gm__slots_services(set), sizeof *entry + key_bytes);
   if (!entry) return get_no_memory(op, err);
   entry->head.key = memcpy(entry->key, key, key_bytes);
   entry->head.key_bytes = key_bytes;
   entry->slot = GM__NO_SLOT;
   const uint64_t lease = gm__key_map_prepare_own(&set->map, &entry->head) ? lease_open(set, entry) : 0;
   if (!lease) {
-    gm__release(services, entry, sizeof *entry + key_bytes);
+    gm__slots_entry_end(set, entry);
     return get_no_memory(op, err);
   }
   gm__key_map_link(&set->map, &entry->head);

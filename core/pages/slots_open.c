@@ -4,6 +4,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/cancel.h"
+#include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/device/device.h"
 #include "core/pages/page_planes.h"
@@ -37,12 +38,10 @@ static void slots_end(gm_slots *set, bool forked) {
   gm_context *ctx = set->ctx;
   const gm_services *services = gm__slots_services(set);
   size_t cursor = 0;
-  for (gm__key_entry *entry; (entry = gm__key_map_next(&set->map, &cursor, NULL)) != NULL;) {
-    for (gm__key_entry *next; entry; entry = next) {
-      next = entry->next;
-      gm__key_map_unlink(&set->map, entry);
-      gm__release(services, entry, sizeof(gm__slots_entry) + entry->key_bytes);
-    }
+  for (gm__key_entry *entry = gm__key_map_next(&set->map, &cursor, NULL), *next; entry; entry = next) {
+    next = gm__key_map_next(&set->map, &cursor, entry);
+    gm__key_map_unlink(&set->map, entry);
+    gm__slots_entry_end(set, (gm__slots_entry *)entry);
   }
   gm__key_map_clear(&set->map);
   gm__cache_policy_end(&set->policy);
@@ -56,7 +55,6 @@ static void slots_end(gm_slots *set, bool forked) {
 
 static void slots_begin(gm_slots *set, gm_pool *pool, const gm_slots_params *asked) {
   static _Atomic uint32_t turns;
-  const uint64_t unit = GM_SLOT_STRIDE_UNIT;
   set->device = gm_pool_device(pool);
   set->ctx = set->device->ctx;
   set->pool = pool;
@@ -64,7 +62,7 @@ static void slots_begin(gm_slots *set, gm_pool *pool, const gm_slots_params *ask
   set->user = asked->user;
   set->count = asked->slots;
   set->slot_bytes = asked->slot_bytes;
-  set->stride = (asked->slot_bytes + unit - 1) / unit * unit;
+  set->stride = gm__round_up(asked->slot_bytes, GM_SLOT_STRIDE_UNIT);
   set->free_first = GM__NO_SLOT;
   set->lease_table.entry_bytes = sizeof(gm__slot_lease);
   set->lease_turn = (atomic_fetch_add(&turns, 1) + 1) * UINT32_C(0x9E3779B1);
