@@ -5,16 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 /* cmocka wants those above before it */
 #include <cmocka.h>
 
 #include "backends/null/null_backend.h"
-#include "core/base/thread.h"
 #include "core/device/stream.h"
 #include "support/great_many.h"
 #include "support/pool_bench.h"
-#include "support/random.h"
-#include "transfer/slot_scene.h"
+#include "transfer/slot_crowd.h"
 
 static const char *only;
 static const char *const backends[] = {"cpu", "opencl", "vulkan"};
@@ -185,6 +185,40 @@ static void one_thread_loads_and_others_wait(void **state) {
     assert_int_equal(scene_stats(&s).leases, 0);
     scene_close(&w, &s);
   }
+}
+
+/* --- many threads --- */
+
+static void threads_share_a_set(void **state) {
+  (void)state;
+  transfer_world w;
+  crowd c = {.calls = great_many(2000)};
+  crowd_hand hands[HANDS];
+  if (only || !scene_open(&w, &c.scene, "cpu", 0)) return;
+  world_ok(gm_slots_destroy(c.scene.slots, err));
+  gm_slots_params params = scene_params(&c.scene, 0);
+  params.load = crowd_load;
+  params.user = &c;
+  world_ok(gm_slots_create(c.scene.pool, &params, &c.scene.slots, err));
+  for (int i = 0; i < HANDS; i++) {
+    hands[i] = (crowd_hand){.crowd = &c, .random = (uint64_t)i};
+    world_ok(gm_stream_create(c.scene.device, &hands[i].stream, err));
+    world_ok(gm__thread_create(&hands[i].thread, "slots", crowd_run, &hands[i], err));
+  }
+  for (int i = 0; i < HANDS; i++) {
+    gm__thread_join(&hands[i].thread);
+    world_ok(gm_stream_close(hands[i].stream, err));
+  }
+  const gm_slots_stats stats = scene_stats(&c.scene);
+  assert_int_equal(c.wrong, 0);
+  assert_int_equal(stats.leases, 0);
+  assert_int_equal(stats.leased, 0);
+  assert_in_range(stats.there, 0, SLOTS);
+  gm_slot slots[SLOTS], none;
+  for (unsigned i = 0; i < SLOTS; i++) assert_int_equal(scene_get(&c.scene, 100 + i, 0, &slots[i]), GM_OK);
+  assert_int_equal(scene_get(&c.scene, 200, 0, &none), GM_ERR_OVER_LIMIT); /* no slot was lost, and none is double */
+  for (unsigned i = 0; i < SLOTS; i++) assert_int_equal(gm_slots_release(c.scene.slots, slots[i].lease, NULL, NULL), 0);
+  scene_close(&w, &c.scene);
 }
 
 /* --- points --- */
@@ -417,6 +451,31 @@ static void wrong_arguments_are_refused(void **state) {
   scene_close(&w, &s);
 }
 
+static int forked_child(slot_scene *s, uint64_t lease) {
+  gm_slot slot;
+  if (scene_get(s, 1, 0, &slot) != GM_ERR_FORKED) return 1;
+  if (gm_slots_release(s->slots, lease, NULL, NULL) != GM_ERR_FORKED) return 2;
+  return gm_slots_destroy(s->slots, NULL) == GM_OK ? 0 : 3;
+}
+
+static void a_forked_child_only_gives_memory_back(void **state) {
+  (void)state;
+  transfer_world w;
+  slot_scene s;
+  gm_slot slot;
+  int answer = -1;
+  if (only || !scene_open(&w, &s, "cpu", 0)) return;
+  assert_int_equal(scene_get(&s, 1, 0, &slot), GM_OK);
+  fflush(NULL);
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (!child) _exit(forked_child(&s, slot.lease));
+  assert_int_equal(waitpid(child, &answer, 0), child);
+  assert_int_equal(answer, 0);
+  assert_int_equal(gm_slots_release(s.slots, slot.lease, NULL, NULL), GM_OK);
+  scene_close(&w, &s);
+}
+
 int main(int argc, char **argv) {
   only = argc > 1 ? argv[1] : NULL;
   const struct CMUnitTest tests[] = {
@@ -426,10 +485,12 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_load_that_fails_leaves_the_slot_free),
       cmocka_unit_test(a_loader_may_ask_for_other_keys),
       cmocka_unit_test(one_thread_loads_and_others_wait),
+      cmocka_unit_test(threads_share_a_set),
       cmocka_unit_test(a_slot_is_reused_after_its_points),
       cmocka_unit_test(no_slot_is_overwritten_while_work_reads_it),
       cmocka_unit_test(random_calls_leave_the_right_contents),
       cmocka_unit_test(wrong_arguments_are_refused),
+      cmocka_unit_test(a_forked_child_only_gives_memory_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
