@@ -174,14 +174,23 @@ def array(descr="'<f4'", shape="(2,)", data=8, order="False", version=1, rest=",
     return b"\x93NUMPY" + bytes([version, 0]) + length + header.encode() + bytes(i & 0xff for i in range(data))
 
 
-def archive(*members, wide=False, comment=b""):
+def archive(*members, force_zip64=False, comment=b""):
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as out:
         for name, content in members:
-            with out.open(zipfile.ZipInfo(name), "w", force_zip64=wide) as member:  # of 1980: always the same bytes
+            about = zipfile.ZipInfo(name)  # of 1980: always the same bytes
+            with out.open(about, "w", force_zip64=force_zip64) as member:
                 member.write(content)
         out.comment = comment
     return written.getvalue()
+
+
+def wide(stored):
+    """The sizes of the first member stand behind its header, as ZIP64 has it. Python before 3.11.4 says less of that."""
+    out, listed = bytearray(stored), stored.index(b"PK\1\2")
+    out[4] = out[listed + 4] = out[listed + 6] = 45  # the version of the format that reads it
+    out[18:26] = b"\xff" * 8
+    return bytes(out)
 
 
 def deflated(stored):
@@ -196,7 +205,7 @@ NPY = {
     "good_scalar": array(shape="()", data=4),
     "good_columns": array(shape="(2, 1)", order="True"),
     "good_archive": archive(("a.npy", array()), ("layer/b.npy", array(shape="(1, 1)", data=4))),
-    "good_archive_wide": archive(("a.npy", array()), wide=True),
+    "good_archive_wide": wide(archive(("a.npy", array()), force_zip64=True)),
     "good_archive_comment": archive(("a.npy", array()), comment=b"PK\5\6"),
     "good_archive_empty": archive(),
     "bad_version": array(version=9),
