@@ -69,7 +69,7 @@ static gm_status peer_open_device(bool cuda, gm_error *err) {
 
 /* The first word that no configuration has, and its length; NULL: all are known. */
 static const char *peer_unknown(const char *config, size_t *out_length) {
-  static const char *const known[] = {"default", "bucket", "best_fit", "novmm", "unsized", "cuda"};
+  static const char *const known[] = {"default", "bucket", "best_fit", "fixed", "novmm", "unsized", "cuda"};
   if (!*config) return NULL;
   for (const char *at = config;; at++) {
     const size_t length = strcspn(at, ",");
@@ -88,6 +88,7 @@ static gm_status peer_open(const char *config, gm_error *err) {
   gm_pool_params params = {.struct_size = sizeof params, .name = "peer"};
   if (peer_asked(config, "bucket")) params.strategy = GM_STRATEGY_BUCKET;
   if (peer_asked(config, "best_fit")) params.strategy = GM_STRATEGY_BEST_FIT;
+  if (peer_asked(config, "fixed")) params.strategy = GM_STRATEGY_FIXED;
   params.no_vmm = peer_asked(config, "novmm");
   peer.unsized = peer_asked(config, "unsized");
   gm_status status = peer_open_device(peer_asked(config, "cuda"), err);

@@ -12,7 +12,7 @@
 bool gm__buckets_init(gm__buckets *buckets, const gm_services *services, uint32_t bits) {
   buckets->services = services;
   buckets->bits = bits;
-  buckets->class_count = gm__size_class_count(bits);
+  buckets->class_count = buckets->fixed.count ? buckets->fixed.count + 1 : gm__size_class_count(bits);
   buckets->classes = gm__alloc_array(services, buckets->class_count, sizeof *buckets->classes);
   return buckets->classes != NULL;
 }
@@ -24,17 +24,27 @@ void gm__buckets_clear(gm__buckets *buckets) {
   gm__release(buckets->services, buckets->classes, buckets->class_count * sizeof *buckets->classes);
 }
 
+static uint32_t bucket_fixed_class(const gm__fixed_sizes *fixed, uint64_t bytes) {
+  uint32_t class = 0;
+  while (class < fixed->count && fixed->bytes[class] < bytes) class ++;
+  return class;
+}
+
 uint32_t gm__bucket_class(const gm__buckets *buckets, uint64_t bytes) {
+  if (buckets->fixed.count) return bucket_fixed_class(&buckets->fixed, bytes);
   return gm__size_class_ceil(bytes, buckets->bits);
 }
 
 uint32_t gm__bucket_class_end(const gm__buckets *buckets, uint32_t size_class) {
+  const gm__fixed_sizes *fixed = &buckets->fixed;
+  if (fixed->count) return fixed->takes_larger && size_class < fixed->count ? fixed->count : size_class + 1;
   const uint32_t end = size_class + (UINT32_C(1) << buckets->bits);
   return end < buckets->class_count ? end : buckets->class_count;
 }
 
 uint64_t gm__bucket_round(const gm__buckets *buckets, uint32_t size_class, uint64_t bytes, uint64_t unit,
                           uint64_t largest) {
+  if (buckets->fixed.count) return size_class < buckets->fixed.count ? buckets->fixed.bytes[size_class] : bytes;
   const uint64_t rounded = gm__round_up(gm__size_class_bytes(size_class, buckets->bits), unit);
   return largest && rounded > largest ? bytes : rounded;
 }

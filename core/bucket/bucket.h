@@ -6,7 +6,14 @@
 #include "core/order/order.h"
 #include "core/provider/allocation.h"
 
-enum { GM__BUCKET_SEVERAL = GM__ORDER_SLOTS };
+enum { GM__BUCKET_SEVERAL = GM__ORDER_SLOTS, GM__FIXED_SIZES = 16 };
+
+/* The sizes of a pool of fixed sizes, which are its classes. One more class is for what is larger. */
+typedef struct gm__fixed_sizes {
+  uint32_t count;                   /* 0: the classes go by powers of two */
+  bool takes_larger, passes_larger; /* GM_POOL_TAKE_LARGER, GM_POOL_PASS_LARGER */
+  uint64_t bytes[GM__FIXED_SIZES];  /* ascending, in whole units of the device's alignment */
+} gm__fixed_sizes;
 
 typedef struct gm__bucket {
   gm__allocation_list idle;     /* blocks that no stream is known to use; settled last first */
@@ -21,6 +28,7 @@ typedef struct gm__buckets {
   const gm_services *services;
   gm__bucket *classes;            /* by size class */
   uint32_t class_count, bits;     /* bits: from one power of two to the next there are 1 << bits classes */
+  gm__fixed_sizes fixed;          /* set before gm__buckets_init */
   gm__allocation_list ages;       /* all of them, newest first */
   uint32_t idle;                  /* blocks that no stream is known to use: the pool's cache */
   uint32_t busy[GM__ORDER_SLOTS]; /* by slot, blocks that this stream alone may use: the stream's cache */
@@ -34,7 +42,13 @@ void gm__buckets_clear(gm__buckets *buckets);
 /* The class of requests for `bytes`, which are whole units of the device's alignment. */
 uint32_t gm__bucket_class(const gm__buckets *buckets, uint64_t bytes);
 
-/* The class behind the last one whose blocks serve a request of `size_class`: they have less than twice its size. */
+/* True when the class is for requests beyond all fixed sizes: its blocks are not kept. */
+static inline bool gm__bucket_is_beyond(const gm__buckets *buckets, uint32_t size_class) {
+  return buckets->fixed.count && size_class == buckets->fixed.count;
+}
+
+/* The class behind the last one whose blocks serve a request of `size_class`: they have less than twice its size. In a
+ * pool of fixed sizes the next class does not serve, or all do (takes_larger). */
 uint32_t gm__bucket_class_end(const gm__buckets *buckets, uint32_t size_class);
 
 /* The bytes that the pool takes for `bytes` of that class: those of the class in whole units. If those are more than

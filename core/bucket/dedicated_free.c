@@ -18,9 +18,9 @@ static bool dedicated_look(gm__dedicated *dedicated, gm__allocation *allocation)
 
 /* Gives back blocks of a bucket that has too many, as far as their streams are done: idle ones, then the oldest of each
  * list. A few at a time suffice: each free adds one. */
-static void dedicated_shrink(gm__dedicated *dedicated, const gm__bucket *bucket, gm__leaving *leaving) {
+static void dedicated_shrink(gm__dedicated *dedicated, const gm__bucket *bucket, uint32_t most, gm__leaving *leaving) {
   uint64_t left = bucket->busy;
-  for (int turn = 0; turn < DEDICATED_TURNS && bucket->count > dedicated->buckets.most; turn++) {
+  for (int turn = 0; turn < DEDICATED_TURNS && bucket->count > most; turn++) {
     const gm__allocation_list *busy = left ? &bucket->streams[gm__order_lowest(left)] : &bucket->several;
     gm__allocation *oldest = bucket->idle.last ? bucket->idle.last : busy->last;
     if (oldest && dedicated_look(dedicated, oldest)) {
@@ -61,10 +61,12 @@ static void dedicated_pool(gm__dedicated *dedicated, gm__allocation *allocation,
                            gm__leaving *leaving) {
   gm__dedicated_keep(dedicated, allocation, slot);
   const gm__bucket *bucket = &dedicated->buckets.classes[allocation->size_class];
-  const bool over =
-      bucket->count > dedicated->buckets.most || dedicated_is_over(dedicated) || dedicated_is_full(dedicated, slot);
-  if (!over || !dedicated->bounded || gm__stream_captured(stream)) return;
-  dedicated_shrink(dedicated, bucket, leaving);
+  const bool beyond = gm__bucket_is_beyond(&dedicated->buckets, allocation->size_class);
+  const uint32_t most = beyond ? 0 : dedicated->buckets.most;
+  const bool over = bucket->count > most || dedicated_is_over(dedicated) || dedicated_is_full(dedicated, slot);
+  if (!over || !(dedicated->bounded || beyond) || gm__stream_captured(stream)) return;
+  dedicated_shrink(dedicated, bucket, most, leaving);
+  if (!dedicated->bounded) return;
   dedicated_shrink_caches(dedicated, slot, leaving);
 }
 

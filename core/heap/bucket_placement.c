@@ -1,10 +1,15 @@
+#include <inttypes.h>
+
 #include "core/base/error.h"
 #include "core/heap/placement.h"
 
 static gm_status bucket_begin(gm__attempt *attempt, gm_error *err) {
-  (void)attempt;
-  (void)err;
-  return GM_OK;
+  const gm__buckets *buckets = &attempt->heap->dedicated.buckets;
+  if (!gm__bucket_is_beyond(buckets, attempt->want->size_class) || buckets->fixed.passes_larger) return GM_OK;
+  return gm__fail(err, GM_ERR_ALLOCATION_TOO_LARGE, "gm_alloc",
+                  "pool \"%s\" has blocks of fixed sizes, of %" PRIu64
+                  " bytes at most (GM_POOL_PASS_LARGER passes larger requests on)",
+                  attempt->heap->provider.name, buckets->fixed.bytes[buckets->fixed.count - 1]);
 }
 
 static bool bucket_search(gm__attempt *attempt, bool others) {

@@ -94,7 +94,14 @@ static gm_status headroom_refuse(const gm__heap *heap, const gm__want *want, uin
       want->exact, in_use, need - most, most);
 }
 
+/* The cap refuses, and no idle memory of the pool goes to make room. So nobody needs to be asked. */
+static bool headroom_is_at_cap(const gm__heap *heap, const gm__want *want) {
+  const gm__claim *claim = &heap->provider.claim;
+  return heap->provider.no_trim && gm__add_sat(gm__claim_used(claim), want->exact) > gm__claim_cap(claim);
+}
+
 gm_status gm__headroom_check(gm__heap *heap, const gm__want *want, gm_error *err) {
+  if (headroom_is_at_cap(heap, want)) return GM_OK; /* the provider refuses */
   for (int i = 0; i < HEADROOM_LOOKS && headroom_counts(want); i++) {
     const headroom_figures figures = headroom_read(heap);
     const uint64_t need = gm__add_sat(figures.in_use, want->exact);
@@ -150,10 +157,9 @@ static uint64_t headroom_keep(gm__heap *heap, const gm__want *want, gm_status st
 }
 
 bool gm__headroom_make(gm__heap *heap, const gm__want *want, gm_status status) {
-  const uint64_t keep = headroom_keep(heap, want, status);
   uint64_t own = 0, others = 0, began = gm__now_ns();
   if (!heap->provider.no_trim) {
-    own = gm__heap_trim(heap, keep, UINT64_MAX);
+    own = gm__heap_trim(heap, headroom_keep(heap, want, status), UINT64_MAX);
     gm__ladder_step(want->ladder, GM_RUNG_TRIM, began, own);
   }
   const uint64_t lack = headroom_lack(heap, want, status, own);

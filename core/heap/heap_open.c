@@ -106,6 +106,7 @@ gm_status gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params
   heap->arenas.guarded = params->guarded;
   heap->arenas.closed =
       params->guarded || heap->keep.strict || heap->provider.captures || params->strategy == GM_STRATEGY_BUCKET;
+  heap->dedicated.buckets.fixed = params->fixed;
   const bool done = gm__dedicated_init(&heap->dedicated, &heap->provider, &heap->observers, params->class_bits,
                                        (uint32_t)gm__min(most, UINT32_MAX));
   heap->dedicated.checked = params->checked;

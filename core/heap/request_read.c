@@ -211,6 +211,7 @@ void gm__want_size(const gm__heap *heap, uint64_t bytes, gm__want *want) {
   want->size_class = gm__bucket_class(buckets, want->exact);
   if (!dedicated)
     want->rounded = gm__bucket_round(buckets, want->size_class, want->exact, least, info->max_alloc_bytes);
+  if (buckets->fixed.count && !dedicated) want->exact = want->rounded; /* no block of another size will do */
 }
 
 gm_status gm__want_read(const gm__heap *heap, const gm_request *request, bool patterns, gm__want *out, gm_error *err) {

@@ -287,6 +287,9 @@ static gm_refusal_cause cause_of_blame(const cause_case *self) {
 }
 
 static gm_refusal_cause cause_of_one_allocation(const cause_case *self) {
+  const gm__fixed_sizes *fixed = &self->pool->heap.dedicated.buckets.fixed;
+  if (fixed->count)
+    return cause_say_at_least(self, GM_CAUSE_SINGLE_ALLOCATION, GM_CHANGE_SPLIT, fixed->bytes[fixed->count - 1]);
   const uint64_t most = self->out->max_alloc_bytes ? self->out->max_alloc_bytes : self->need.part;
   return cause_say_if(self, GM_CAUSE_SINGLE_ALLOCATION, GM_CHANGE_SPLIT, most, most && cause_lacks_nothing_else(self));
 }

@@ -11,6 +11,7 @@
 #include "core/context/process.h"
 #include "core/device/turn.h"
 #include "core/heap/heap_open.h"
+#include "core/manage/fixed.h"
 #include "core/manage/tracked.h"
 #include "core/pool/spans.h"
 #include "gm/config.h"
@@ -23,6 +24,7 @@ enum { POOL_MOST_ZONE = 1024 * 1024 };
 /* The strategy that the parameters ask for, or that of the configuration where they leave it open. */
 static gm_strategy pool_strategy(gm_context *ctx, gm_strategy asked) {
   char word[16];
+  if (asked == GM_STRATEGY_FIXED) return GM_STRATEGY_BUCKET;
   if (asked != GM_STRATEGY_AUTO) return asked;
   gm__config_text(ctx, "allocation_strategy", word, sizeof word);
   return strcmp(word, "bucket") == 0 ? GM_STRATEGY_BUCKET : GM_STRATEGY_BEST_FIT;
@@ -30,7 +32,7 @@ static gm_strategy pool_strategy(gm_context *ctx, gm_strategy asked) {
 
 static gm_status pool_check_params(const gm_pool_params *params, gm_error *err) {
   const char *op = "gm_pool_create";
-  if ((unsigned)params->strategy > GM_STRATEGY_BEST_FIT) {
+  if ((unsigned)params->strategy > GM_STRATEGY_FIXED) {
     return gm__bad_argument(err, op, "`params->strategy` is %u, none of gm_strategy", (unsigned)params->strategy);
   }
   if (params->debug & ~(uint32_t)(GM_DEBUG_POISON | GM_DEBUG_CHECK_FREED)) {
@@ -54,7 +56,8 @@ static gm_status pool_check_limits(const gm_pool_params *params, gm_error *err) 
   if (!(params->memory_fraction >= 0 && params->memory_fraction <= 1)) {
     return gm__bad_argument(err, op, "`params->memory_fraction` is not within 0 and 1");
   }
-  if (params->flags & ~(uint64_t)(GM_POOL_NO_TRIM | GM_POOL_CAPTURES)) {
+  const uint64_t fixed = params->strategy == GM_STRATEGY_FIXED ? GM_POOL_TAKE_LARGER | GM_POOL_PASS_LARGER : 0;
+  if (params->flags & ~(GM_POOL_NO_TRIM | GM_POOL_CAPTURES | fixed)) {
     return gm__bad_argument(err, op, "`params->flags` has unknown bits: 0x%" PRIx64, params->flags);
   }
   if (params->flags && params->keep_bytes && params->keep_bytes != GM_NO_LIMIT) {
@@ -99,15 +102,16 @@ static bool pool_reap(void *guard) { return gm__guard_reap(guard, true); }
 
 static gm_status pool_init_heap(gm_pool *pool, gm_device *device, const gm_pool_params *params, gm_error *err) {
   gm_context *ctx = device->ctx;
-  const gm__heap_params heap = {.pool = params,
-                                .strategy = pool_strategy(ctx, params->strategy),
-                                .checked = pool_is_checked(params),
-                                .guarded = pool->guard != NULL,
-                                .class_bits = (uint32_t)gm__config_u64(ctx, "size_class_bits"),
-                                .max_bytes = gm__pool_cap(ctx, params->max_bytes),
-                                .owner = pool,
-                                .reap = pool->guard ? pool_reap : NULL,
-                                .guard = pool->guard};
+  gm__heap_params heap = {.pool = params,
+                          .strategy = pool_strategy(ctx, params->strategy),
+                          .checked = pool_is_checked(params),
+                          .guarded = pool->guard != NULL,
+                          .class_bits = (uint32_t)gm__config_u64(ctx, "size_class_bits"),
+                          .max_bytes = gm__pool_cap(ctx, params->max_bytes),
+                          .owner = pool,
+                          .reap = pool->guard ? pool_reap : NULL,
+                          .guard = pool->guard};
+  gm__fixed_read(pool, device, params, &heap.fixed);
   return gm__heap_init(&pool->heap, device, &heap, err);
 }
 
@@ -151,7 +155,9 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
   if (status) return status;
   if (!out) return gm__bad_argument(err, "gm_pool_create", "`out` is NULL");
   if (params) status = gm__sized_in(&asked, sizeof asked, params, "gm_pool_create", "params", err);
+  if (asked.strategy == GM_STRATEGY_FIXED) asked.flags |= GM_POOL_NO_TRIM;
   if (!status) status = pool_check_params(&asked, err);
+  if (!status) status = gm__fixed_check(&asked, err);
   if (!status) status = pool_check_limits(&asked, err);
   if (!status) status = pool_check_wishes(&asked, err);
   if (!status) status = gm__share_check_pool(device, &asked, err);
@@ -172,6 +178,11 @@ gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_poo
   gm__device_add_listener(device, &pool->listener);
   gm__pool_enlist(pool);
   gm__heap_open(&pool->heap);
+  status = gm__fixed_take(pool, &asked, err);
+  if (status) {
+    gm_pool_destroy(pool, NULL); /* nobody knows of it yet */
+    return status;
+  }
   gm__warm_up_by_configuration(pool);
   *out = pool;
   return GM_OK;

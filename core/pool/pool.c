@@ -11,7 +11,8 @@ gm_device *gm_pool_device(const gm_pool *pool) { return gm__pool_lives(pool) ? p
 const char *gm_pool_name(const gm_pool *pool) { return gm__pool_lives(pool) ? pool->heap.provider.name : ""; }
 
 gm_strategy gm_pool_strategy(const gm_pool *pool) {
-  return gm__pool_lives(pool) ? pool->heap.strategy : GM_STRATEGY_AUTO;
+  if (!gm__pool_lives(pool)) return GM_STRATEGY_AUTO;
+  return pool->heap.dedicated.buckets.fixed.count ? GM_STRATEGY_FIXED : pool->heap.strategy;
 }
 
 gm_tracker *gm_pool_tracker(const gm_pool *pool) {

@@ -13,9 +13,10 @@
 GM_BEGIN_DECLS
 
 typedef enum gm_strategy {
-  GM_STRATEGY_AUTO = 0,    /* the key allocation_strategy, whose own "auto" means best_fit */
-  GM_STRATEGY_BUCKET = 1,  /* power-of-two buckets; each block is a driver allocation of its own */
-  GM_STRATEGY_BEST_FIT = 2 /* parts of segments, near-best fit: fewer driver calls, tighter packing */
+  GM_STRATEGY_AUTO = 0,     /* the key allocation_strategy, whose own "auto" means best_fit */
+  GM_STRATEGY_BUCKET = 1,   /* power-of-two buckets; each block is a driver allocation of its own */
+  GM_STRATEGY_BEST_FIT = 2, /* parts of segments, near-best fit: fewer driver calls, tighter packing */
+  GM_STRATEGY_FIXED = 3     /* blocks of a few sizes, taken when the pool is made (gm/warm_up.h) */
 } gm_strategy;
 
 /* An engine's own allocator, from which a pool takes memory instead of from the backend. gm holds no lock when it
@@ -45,7 +46,9 @@ typedef enum gm_pool_flags {
   GM_POOL_NO_TRIM = 1,
   /* A private pool for recordings that run often (docs/pools.md). It takes new memory also for a captured stream. All
    * memory stays until gm_pool_destroy: no trim gives any back. In all else it is as GM_POOL_NO_TRIM. */
-  GM_POOL_CAPTURES = 2
+  GM_POOL_CAPTURES = 2,
+  GM_POOL_TAKE_LARGER = 4, /* FIXED: where no block of its size is left, a request gets one of the next larger size */
+  GM_POOL_PASS_LARGER = 8  /* FIXED: a request beyond all sizes gets a driver allocation of its own */
 } gm_pool_flags;
 
 /* How a pool is made. Zero-initialised with struct_size set, it is by configuration. Members that count bytes also take
@@ -56,8 +59,7 @@ typedef enum gm_pool_flags {
  * are set here. Neither holds for a pool with an upstream.
  *
  * The members from must_be on say which memory the pool has: what all its requests ask for, beside what each asks
- * itself (gm/request.h). A request for bytes alone then gets such memory, also from gm_malloc, and takes the fast path.
- */
+ * itself (gm/request.h). A request for bytes alone then gets such memory, also from gm_malloc, by the fast path. */
 typedef struct gm_pool_params {
   uint32_t struct_size;
   gm_strategy strategy;
@@ -91,6 +93,8 @@ typedef struct gm_pool_params {
   float priority;              /* above 0, at most 1: memory of a higher one stays on a full device longer. It holds on
                                   Vulkan (VK_EXT_memory_priority), and has no effect elsewhere. 0: the driver's
                                   default, which is 0.5. Such a pool maps no pages */
+  const struct gm_warm_up *sizes; /* FIXED: sizes in ascending order with their counts; copied; NULL: the default */
+  uint64_t size_count;            /* entries of `sizes`, at most GM_FIXED_SIZES_MOST; 0 where it is NULL */
 } gm_pool_params;
 
 /* The answers of gm_alloc. This list feeds the enum and the names. The numbers never change. New ones go last.
@@ -136,10 +140,10 @@ typedef struct gm_block {
   uint32_t check;   /* internal */
 } gm_block;
 
-/* Creates a pool. `params` may be NULL. The caller destroys *out. Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED.
- * NOT_SUPPORTED: the device's memory cannot be shared in the way of `share`, or none is as `memory_types`, `require`
- * and `must_be` say. A pool with red zones or patterns needs memory that gm can read, and a stream of gm's own to write
- * it. NOT_SUPPORTED also where these are missing, as on an adopted device without leave to submit. */
+/* Creates a pool. `params` may be NULL. The caller destroys *out. Errors: INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, FORKED;
+ * for FIXED also what gm_pool_warm_up says, and nothing is left over. NOT_SUPPORTED: the device's memory cannot be
+ * shared as `share` says, or none is as `memory_types`, `require` and `must_be` say. A pool with red zones or patterns
+ * needs memory that gm can read, and a stream of gm's own. NOT_SUPPORTED also where these are missing. */
 GM_API gm_status gm_pool_create(gm_device *device, const gm_pool_params *params, gm_pool **out, gm_error *err);
 
 /* Destroys a pool. It waits for the work of the streams that blocks were freed on. NULL is GM_OK. BUSY, and the pool

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "support/cuda_fixture.h"
+#include "support/fixed_scene.h"
 #include "support/pool_bench.h"
 #include "support/request_sweep.h"
 
@@ -65,8 +66,34 @@ static void test_a_pool_of_pinned_memory(void **state) {
   pool_bench_ok(gm_context_destroy(ctx, err));
 }
 
+static void zero_calls(void) { cuda_say("zero"); }
+
+/* Calls for memory, of all sorts that the backend has. */
+static long calls_for_memory(void) {
+  return cuda_calls("cuMemAlloc_v2") + cuda_calls("cuMemFree_v2") + cuda_calls("cuMemCreate") +
+         cuda_calls("cuMemRelease") + cuda_calls("cuMemMap") + cuda_calls("cuMemUnmap") + cuda_calls("cuMemGetInfo_v2");
+}
+
+static void test_a_pool_of_fixed_sizes(void **state) {
+  (void)state;
+  gm_context *ctx;
+  gm_device *device;
+  gm_stream *stream;
+  const gm_context_params params = {.struct_size = sizeof params};
+  cuda_say("reload");
+  cuda_say("set LATENCY_US 0");
+  pool_bench_ok(gm_context_create(&params, &ctx, err));
+  pool_bench_ok(gm_device_open_index(ctx, "cuda", 0, &device, err));
+  pool_bench_ok(gm_stream_create(device, &stream, err));
+  fixed_scene_run(device, stream, zero_calls, calls_for_memory);
+  pool_bench_ok(gm_stream_close(stream, err));
+  pool_bench_ok(gm_device_close(device, err));
+  pool_bench_ok(gm_context_destroy(ctx, err));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_report_tells_what_was_done),
-                                     cmocka_unit_test(test_a_pool_of_pinned_memory)};
+                                     cmocka_unit_test(test_a_pool_of_pinned_memory),
+                                     cmocka_unit_test(test_a_pool_of_fixed_sizes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include "support/opencl_fixture.h"
 /* after the fixture */
 #include "support/aligned_requests.h"
+#include "support/fixed_scene.h"
 #include "support/request_sweep.h"
 
 static opencl_fixture f;
@@ -175,6 +176,14 @@ static void test_alignments_hold_for_offsets(void **state) {
   bench_close(&made);
 }
 
+static void test_a_pool_of_fixed_sizes(void **state) {
+  (void)state;
+  bench made = bench_open(true);
+  fixed_scene_run(made.device, made.stream, NULL, NULL);
+  fixed_scene_run(made.device, made.in_order, NULL, NULL);
+  bench_close(&made);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_alignments_hold_for_offsets),
@@ -182,6 +191,7 @@ int main(void) {
       cmocka_unit_test(test_without_a_stream_and_a_queue_they_are_refused_by_name),
       cmocka_unit_test(test_calls_that_need_a_queue_name_themselves),
       cmocka_unit_test(test_the_report_tells_what_was_done),
+      cmocka_unit_test(test_a_pool_of_fixed_sizes),
   };
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -12,6 +12,7 @@
 #include "support/vulkan_fixture.h"
 /* after the fixture */
 #include "support/aligned_requests.h"
+#include "support/fixed_scene.h"
 #include "support/named_libraries.h"
 #include "support/request_sweep.h"
 #include "support/vulkan_engine.h"
@@ -160,12 +161,21 @@ static void test_alignments_hold_for_offsets_too(void **state) {
   }
 }
 
+static void test_a_pool_of_fixed_sizes(void **state) {
+  (void)state;
+  bench b;
+  bench_open(&b, true);
+  fixed_scene_run(b.device, b.stream, NULL, NULL);
+  bench_close(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_sizes_of_buffer_and_memory_are_told),
       cmocka_unit_test(test_a_stream_without_leave_zeroes_nothing),
       cmocka_unit_test(test_alignments_hold_for_offsets_too),
       cmocka_unit_test(test_the_report_tells_what_was_done),
+      cmocka_unit_test(test_a_pool_of_fixed_sizes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
