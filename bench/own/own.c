@@ -55,23 +55,29 @@ static int own_pair_time(own_session *self, const gm_request *request, size_t pa
 }
 
 /* `wishes`: what the requests ask of their memory. */
-static int own_pair_of(gm_request wishes, size_t pairs, unsigned runs, FILE *out) {
+static int own_pair_of(own_wish wish, gm_request wishes, size_t pairs, unsigned runs, FILE *out) {
   own_session self;
-  int result = own_begin(&self, (own_wish){0});
+  int result = own_begin(&self, wish);
   wishes.bytes = OWN_BYTES;
   wishes.stream = self.stream;
   if (result == 0) result = own_pair_time(&self, &wishes, pairs, runs, out);
   return own_end(&self, result);
 }
 
-int own_plain_pair(size_t pairs, unsigned runs, FILE *out) { return own_pair_of((gm_request){0}, pairs, runs, out); }
+int own_plain_pair(size_t pairs, unsigned runs, FILE *out) {
+  return own_pair_of((own_wish){0}, (gm_request){0}, pairs, runs, out);
+}
 
 int own_typed_pair(size_t pairs, unsigned runs, FILE *out) {
-  return own_pair_of((gm_request){.must_be = GM_DEVICE_ACCESSIBLE, .memory_types = 1}, pairs, runs, out);
+  return own_pair_of((own_wish){0}, (gm_request){.must_be = GM_DEVICE_ACCESSIBLE, .memory_types = 1}, pairs, runs, out);
 }
 
 int own_rare_pair(size_t pairs, unsigned runs, FILE *out) {
-  return own_pair_of((gm_request){.usage = GM_USAGE_UNIFORM, .memory_types = 1}, pairs, runs, out);
+  return own_pair_of((own_wish){0}, (gm_request){.usage = GM_USAGE_UNIFORM, .memory_types = 1}, pairs, runs, out);
+}
+
+int own_fixed_pair(size_t pairs, unsigned runs, FILE *out) {
+  return own_pair_of((own_wish){.fixed = true}, (gm_request){0}, pairs, runs, out);
 }
 
 /* ---- tracking ---- */
@@ -149,7 +155,7 @@ own_case *own_find(const char *name) {
     own_case *run;
   } cases[] = {{"metadata", own_metadata},   {"tracking", own_tracking},     {"recording", own_recording},
                {"scale", own_scale},         {"plain-pair", own_plain_pair}, {"typed-pair", own_typed_pair},
-               {"rare-pair", own_rare_pair}, {"devices", own_devices}};
+               {"rare-pair", own_rare_pair}, {"fixed-pair", own_fixed_pair}, {"devices", own_devices}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     if (strcmp(name, cases[i].name) == 0) return cases[i].run;
   }

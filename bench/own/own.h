@@ -25,8 +25,8 @@ own_case own_scale;
 
 /* "pair_ns": gm_alloc or gm_free of 1 MiB, one after the other. In "plain-pair" the requests ask for nothing else.
  * Those of "typed-pair" name the memory type that plain ones get, too. Those of "rare-pair" name a type and a usage,
- * which the memory of plain requests does not serve. */
-own_case own_plain_pair, own_typed_pair, own_rare_pair;
+ * which the memory of plain requests does not serve. "fixed-pair" is of a pool of fixed sizes. */
+own_case own_plain_pair, own_typed_pair, own_rare_pair, own_fixed_pair;
 
 /* Pairs as in "plain-pair", in wall clock over the events of all threads. "one_ns" is of one thread on one device,
  * "shared_ns" of two threads on it, and "two_ns" of two threads with a device each. */

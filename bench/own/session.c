@@ -23,7 +23,11 @@ int own_begin(own_session *self, own_wish wish) {
                                     .services = wish.own_memory ? NULL : &services,
                                     .backend_options = "null:capacity=1T",
                                     .ignore_environment = true};
-  const gm_pool_params pool = {.struct_size = sizeof pool, .name = "bench", .track = wish.track, .no_vmm = wish.no_vmm};
+  const gm_pool_params pool = {.struct_size = sizeof pool,
+                               .name = "bench",
+                               .strategy = wish.fixed ? GM_STRATEGY_FIXED : GM_STRATEGY_AUTO,
+                               .track = wish.track,
+                               .no_vmm = wish.no_vmm};
   *self = (own_session){.err = {.status = GM_OK}};
   gm_status status = gm_context_create(&params, &self->ctx, &self->err);
   if (status == GM_OK) status = gm_config_set(self->ctx, "memory_fraction", "1", &self->err);
