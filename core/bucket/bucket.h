@@ -13,6 +13,7 @@ typedef struct gm__fixed_sizes {
   uint32_t count;                   /* 0: the classes go by powers of two */
   bool takes_larger, passes_larger; /* GM_POOL_TAKE_LARGER, GM_POOL_PASS_LARGER */
   uint64_t bytes[GM__FIXED_SIZES];  /* ascending, in whole units of the device's alignment */
+  uint64_t taken;                   /* all bytes of the list: the cap where none is asked for */
 } gm__fixed_sizes;
 
 typedef struct gm__bucket {

@@ -65,11 +65,12 @@ void gm__fixed_read(const gm_pool *pool, const gm_device *device, const gm_pool_
 
 gm_status gm__fixed_take(gm_pool *pool, const gm_pool_params *params, gm_error *err) {
   gm__claim *claim = &pool->heap.provider.claim;
-  uint64_t count;
+  uint64_t *taken = &pool->heap.dedicated.buckets.fixed.taken, count;
   const gm_warm_up *list = fixed_list(params, &count);
   if (params->strategy != GM_STRATEGY_FIXED) return GM_OK;
   const gm_status status = gm_pool_warm_up(pool, list, (size_t)count, NULL, NULL, err);
   if (status) return gm__error_of(fixed_op, status, err);
-  if (!params->max_bytes) atomic_store_explicit(&claim->max_bytes, gm__claim_used(claim), memory_order_relaxed);
+  *taken = gm__claim_used(claim);
+  if (!params->max_bytes) atomic_store_explicit(&claim->max_bytes, *taken, memory_order_relaxed);
   return GM_OK;
 }

@@ -10,7 +10,8 @@ gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *err) {
   GM__UNCANCELLED();
   gm_status status = gm__pool_alive(pool, "gm_pool_set_max_bytes", err);
   if (status) return status;
-  atomic_store_explicit(&pool->heap.provider.claim.max_bytes, gm__pool_cap(pool->device->ctx, bytes),
+  const uint64_t fixed = bytes ? 0 : pool->heap.dedicated.buckets.fixed.taken;
+  atomic_store_explicit(&pool->heap.provider.claim.max_bytes, fixed ? fixed : gm__pool_cap(pool->device->ctx, bytes),
                         memory_order_relaxed);
   return GM_OK;
 }

@@ -148,7 +148,7 @@ GM_API gm_status gm_pool_create(gm_device *device, const gm_pool_params *params,
 
 /* Destroys a pool. It waits for the work of the streams that blocks were freed on. NULL is GM_OK. BUSY, and the pool
  * stays as it is:
- * - callers still hold blocks;
+ * - callers still hold blocks, or a request waits for the pool's memory;
  * - the engine is capturing one of those streams;
  * - work of such a stream may still run, and gm can neither record a point nor wait there. The engine gave no leave to
  *   submit, or the stream belongs to another thread. `err` names the stream;
@@ -311,9 +311,9 @@ GM_API gm_status gm_block_memory(gm_pool *pool, const gm_block *block, gm_memory
  * sure answer call gm_stream_sync or gm_stream_passed before. */
 GM_API uint64_t gm_pool_trim(gm_pool *pool, uint64_t keep_bytes);
 
-/* Changes the cap on reserved bytes. 0 means: by configuration. GM_NO_LIMIT: no cap. Blocks that callers hold stay.
- * Where neither memory_fraction nor min_free_bytes is set, 70 % of the device's memory is a good cap. It leaves about
- * 30 % to the driver, the display and other processes. */
+/* Changes the cap on reserved bytes. 0 means: by configuration; of a FIXED pool: what its sizes take. GM_NO_LIMIT: no
+ * cap. Blocks that callers hold stay. Where neither memory_fraction nor min_free_bytes is set, 70 % of the device's
+ * memory is a good cap. It leaves about 30 % to the driver, the display and other processes. */
 GM_API gm_status gm_pool_set_max_bytes(gm_pool *pool, uint64_t bytes, gm_error *err);
 
 /* Counts memory that the caller holds beside the pool in its statistics and limits. `bytes` is positive for memory

@@ -1,4 +1,6 @@
-/* Pools of fixed sizes: which sizes a list may have, what is there at once, and what is refused. */
+/* Pools of fixed sizes: which sizes a list may have, what is there at once, and what is refused. With the name of a
+ * backend it plays only what holds on every backend, there. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,12 +10,13 @@
 
 #include <cmocka.h>
 
+#include "core/base/clock.h"
+#include "core/device/device.h"
 #include "gm/cleanup.h"
-#include "gm/warm_up.h"
-#include "support/explained.h"
-#include "support/pool_bench.h"
-
-#define MIB (UINT64_C(1) << 20)
+#include "gm/copy.h"
+#include "gm/spans.h"
+#include "support/causes.h"
+#include "support/fixed_scene.h"
 
 static const gm_warm_up two_sizes[] = {{MIB, 2}, {4 * MIB, 1}};
 
@@ -172,6 +175,163 @@ static void test_only_a_trim_gives_blocks_back(void **state) {
   pool_bench_close(&bench);
 }
 
+static void test_no_cap_is_by_the_list(void **state) {
+  (void)state;
+  pool_bench bench;
+  open_fixed(&bench, 0, 0);
+  const gm_block large = take(bench.pool, 4 * MIB, NULL, GM_ACQUIRE_OK);
+  pool_bench_ok(gm_pool_set_max_bytes(bench.pool, 10 * MIB, err));
+  const gm_block more = take(bench.pool, 4 * MIB, NULL, GM_ACQUIRE_FRESH);
+  give(bench.pool, &more, NULL);
+  assert_int_equal(gm_pool_trim(bench.pool, 0), 6 * MIB);
+  pool_bench_ok(gm_pool_set_max_bytes(bench.pool, 0, err)); /* what the list took, 6 MiB */
+  const gm_block small = take(bench.pool, MIB, NULL, GM_ACQUIRE_FRESH);
+  take(bench.pool, 4 * MIB, NULL, GM_ACQUIRE_OVER_LIMIT);
+  give(bench.pool, &small, NULL);
+  give(bench.pool, &large, NULL);
+  pool_bench_close(&bench);
+}
+
+static void test_a_block_that_another_stream_freed(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_stream *a, *b;
+  gm_point point = {0};
+  const uint32_t word = 7;
+  pool_bench_open_device(&bench, "null", "null:capacity=64M,latency=1000000000");
+  const gm_pool_params params = {
+      .struct_size = sizeof params, .strategy = GM_STRATEGY_FIXED, .sizes = two_sizes, .size_count = 2};
+  pool_bench_ok(gm_pool_create(bench.device, &params, &bench.pool, err));
+  pool_bench_ok(gm_stream_create(bench.device, &a, err));
+  pool_bench_ok(gm_stream_create(bench.device, &b, err));
+  gm_block block = take(bench.pool, 4 * MIB, a, GM_ACQUIRE_OK);
+  pool_bench_ok(gm_block_fill(bench.pool, &block, 0, block.bytes, &word, sizeof word, a, &point, err));
+  gm_point_release(bench.device, &point);
+  give(bench.pool, &block, a);
+  const gm_request request = {.bytes = 4 * MIB, .stream = b};
+  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_NEEDS_WAIT); /* nothing else could serve */
+  give(bench.pool, &block, b);
+  block = take(bench.pool, 4 * MIB, a, GM_ACQUIRE_OK);
+  give(bench.pool, &block, a);
+  pool_bench_ok(gm_stream_sync(a, err));
+  pool_bench_ok(gm_stream_sync(b, err));
+  block = take(bench.pool, 4 * MIB, NULL, GM_ACQUIRE_OK);
+  give(bench.pool, &block, NULL);
+  assert_int_equal(pool_bench_stats(&bench).driver_allocs, 3);
+  pool_bench_ok(gm_stream_close(a, err));
+  pool_bench_ok(gm_stream_close(b, err));
+  pool_bench_close(&bench);
+}
+
+static void test_a_free_at_a_point(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_stream *stream;
+  open_fixed(&bench, 0, 0);
+  pool_bench_ok(gm_stream_create(bench.device, &stream, err));
+  for (int turn = 0; turn < 3; turn++) {
+    gm_point point = {0};
+    const gm_block block = take(bench.pool, 4 * MIB, stream, GM_ACQUIRE_OK);
+    pool_bench_ok(gm_stream_record(stream, &point, err));
+    pool_bench_ok(gm_free_at(bench.pool, &block, &point, err));
+    assert_int_equal(gm_free_at(bench.pool, &block, &point, NULL), GM_ERR_INVALID_ARGUMENT); /* twice */
+    gm_point_release(bench.device, &point);
+    if (turn == 1) pool_bench_ok(gm_stream_sync(stream, err));
+  }
+  assert_int_equal(pool_bench_stats(&bench).driver_allocs, 3);
+  pool_bench_ok(gm_stream_close(stream, err));
+  pool_bench_close(&bench);
+}
+
+typedef struct waiter {
+  gm_pool *pool;
+  gm_acquire answer;
+} waiter;
+
+static void *waiter_run(void *user) {
+  waiter *self = user;
+  const gm_request request = {.bytes = 3 * MIB, .deadline_ns = UINT64_C(600000000000)};
+  gm_block block;
+  self->answer = gm_alloc(self->pool, &request, &block);
+  if (gm_acquired(self->answer)) gm_free(self->pool, &block, NULL);
+  return NULL;
+}
+
+static void test_a_deadline(void **state) {
+  (void)state;
+  pool_bench bench;
+  pthread_t thread;
+  open_fixed(&bench, 0, 0);
+  waiter one = {.pool = bench.pool};
+  const gm_block block = take(bench.pool, 4 * MIB, NULL, GM_ACQUIRE_OK);
+  gm_request request = {.bytes = 2 * MIB, .deadline_ns = 1};
+  refused_as(bench.pool, &request, GM_CAUSE_DEADLINE, GM_CHANGE_RAISE_CAP);
+  assert_int_equal(pthread_create(&thread, NULL, waiter_run, &one), 0);
+  while (!atomic_load(&bench.device->turn_count)) gm__sleep_ns(100000);
+  give(bench.pool, &block, NULL);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  assert_int_equal(one.answer, GM_ACQUIRE_OK);
+  assert_int_equal(pool_bench_stats(&bench).driver_allocs, 3);
+  pool_bench_close(&bench);
+}
+
+enum { FIXED_THREADS = 3, FIXED_TURNS = 200 };
+
+/* Each thread has one block at a time, and there are three. So none is ever refused. */
+static void *turns_run(void *user) {
+  waiter *self = user;
+  for (uint64_t turn = 0; turn < FIXED_TURNS && gm_acquired(self->answer); turn++) {
+    const gm_request request = {.bytes = turn % 2 ? MIB : 1 + turn};
+    gm_block block;
+    self->answer = gm_alloc(self->pool, &request, &block);
+    if (gm_acquired(self->answer)) gm_free(self->pool, &block, NULL);
+  }
+  return NULL;
+}
+
+static void test_threads(void **state) {
+  (void)state;
+  pool_bench bench;
+  pthread_t threads[FIXED_THREADS];
+  waiter all[FIXED_THREADS];
+  open_fixed(&bench, 0, GM_POOL_TAKE_LARGER);
+  for (int i = 0; i < FIXED_THREADS; i++) {
+    all[i] = (waiter){.pool = bench.pool, .answer = GM_ACQUIRE_OK};
+    assert_int_equal(pthread_create(&threads[i], NULL, turns_run, &all[i]), 0);
+  }
+  for (int i = 0; i < FIXED_THREADS; i++) {
+    assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(all[i].answer, GM_ACQUIRE_OK);
+  }
+  gm_block blocks[3]; /* what threads that ended have left is there */
+  for (int i = 0; i < 3; i++) blocks[i] = take(bench.pool, i < 2 ? MIB : 4 * MIB, NULL, GM_ACQUIRE_OK);
+  for (int i = 0; i < 3; i++) give(bench.pool, &blocks[i], NULL);
+  assert_int_equal(pool_bench_stats(&bench).driver_allocs, 3);
+  pool_bench_close(&bench);
+}
+
+/* Each part is a block of a size of the list. */
+static void test_several_memories(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_block block;
+  gm_block_span spans[GM_BLOCK_SPANS_MOST];
+  uint32_t count = 0;
+  open_fixed(&bench, 0, 0);
+  gm_request request = {.bytes = 4 * MIB + 1, .flags = GM_ALLOW_SPANS};
+  assert_true(gm_acquired(gm_alloc(bench.pool, &request, &block)));
+  pool_bench_ok(gm_block_spans(bench.pool, &block, 0, GM_BLOCK_SPANS_MOST, spans, &count, err));
+  assert_int_equal(count, 3);
+  give(bench.pool, &block, NULL);
+  request.bytes = 7 * MIB; /* more than there is */
+  assert_false(gm_acquired(gm_alloc(bench.pool, &request, &block)));
+  const gm_stats stats = pool_bench_stats(&bench);
+  assert_int_equal(stats.driver_allocs, 3);
+  assert_int_equal(stats.in_use_bytes, 0);
+  assert_int_equal(stats.reserved_bytes, 6 * MIB);
+  pool_bench_close(&bench);
+}
+
 static void test_alignment_and_red_zones(void **state) {
   (void)state;
   pool_bench bench;
@@ -268,7 +428,25 @@ static void test_every_lack_of_host_memory_leaves_nothing(void **state) {
   }
 }
 
-int main(void) {
+static const char *chosen; /* the backend */
+
+static void test_on_a_backend(void **state) {
+  (void)state;
+  gm_context *ctx;
+  gm_device *device;
+  gm_stream *stream;
+  const gm_context_params params = {.struct_size = sizeof params};
+  pool_bench_ok(gm_context_create(&params, &ctx, err));
+  pool_bench_ok(gm_device_open_index(ctx, chosen, 0, &device, err));
+  pool_bench_ok(gm_stream_create(device, &stream, err));
+  fixed_scene_run(device, stream, NULL, NULL);
+  pool_bench_ok(gm_stream_close(stream, err));
+  pool_bench_ok(gm_device_close(device, err));
+  pool_bench_ok(gm_context_destroy(ctx, err));
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest backend[] = {cmocka_unit_test(test_on_a_backend)};
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_default_list),
       cmocka_unit_test(test_a_warm_pool_asks_no_driver),
@@ -277,10 +455,17 @@ int main(void) {
       cmocka_unit_test(test_a_size_that_is_out),
       cmocka_unit_test(test_a_pool_that_may_grow),
       cmocka_unit_test(test_only_a_trim_gives_blocks_back),
+      cmocka_unit_test(test_no_cap_is_by_the_list),
+      cmocka_unit_test(test_a_block_that_another_stream_freed),
+      cmocka_unit_test(test_a_free_at_a_point),
+      cmocka_unit_test(test_a_deadline),
+      cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_several_memories),
       cmocka_unit_test(test_alignment_and_red_zones),
       cmocka_unit_test(test_bad_lists_are_refused),
       cmocka_unit_test(test_a_device_that_is_too_small),
       cmocka_unit_test(test_every_lack_of_host_memory_leaves_nothing),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  chosen = argc > 1 ? argv[1] : NULL;
+  return chosen ? cmocka_run_group_tests(backend, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
 }
