@@ -117,6 +117,28 @@ static void test_segments_beside_a_capture(void **state) {
   capture_play_all(&cuda_engine, GM_STRATEGY_BEST_FIT);
 }
 
+static void test_fixed_sizes_beside_a_capture(void **state) {
+  (void)state;
+  capture_scene scene;
+  const uint32_t word = 7;
+  capture_open(&scene, &cuda_engine, GM_STRATEGY_FIXED);
+  const uint64_t large = UINT64_C(200) << 20; /* there is one block of such a size */
+  gm_block block = capture_alloc(&scene, scene.own, large);
+  pool_bench_ok(gm_block_fill(scene.bench.pool, &block, 0, CAPTURE_LARGE, &word, 4, scene.own, NULL, err));
+  capture_free(&scene, &block, scene.own);
+  cuda_engine.begin(scene.native, 0);
+  capture_say(&scene, "zero");
+  block = capture_alloc(&scene, scene.captured, CAPTURE_SMALL);
+  capture_free(&scene, &block, scene.captured);
+  assert_int_equal(capture_calls(&scene, "cuMemAlloc_v2"), 0);
+  capture_refused(&scene, large, 0); /* it would need a wait */
+  assert_true(cuda_engine.is_active(scene.native));
+  cuda_engine.end(scene.native);
+  block = capture_alloc(&scene, scene.captured, large);
+  capture_free(&scene, &block, scene.captured);
+  capture_close(&scene);
+}
+
 static void test_owners_of_blocks_beside_a_capture(void **state) {
   (void)state;
   capture_play_owners(&cuda_engine, GM_STRATEGY_BUCKET);
@@ -426,6 +448,7 @@ int main(void) {
       cmocka_unit_test(test_a_foreign_allocation_would_break_it),
       cmocka_unit_test(test_pools_beside_a_capture),
       cmocka_unit_test(test_segments_beside_a_capture),
+      cmocka_unit_test(test_fixed_sizes_beside_a_capture),
       cmocka_unit_test(test_owners_of_blocks_beside_a_capture),
       cmocka_unit_test(test_imported_memory_is_kept_for_a_capture),
       cmocka_unit_test(test_a_graph_replays_while_other_work_goes_on),
