@@ -6,8 +6,8 @@
 #include "core/base/alloc.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/base/utf8.h"
 #include "core/model/gguf_write.h"
-#include "core/model/json_scan.h"
 #include "core/model/npy_write.h"
 #include "core/model/safetensors_write.h"
 

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/little.h"
 #include "core/base/saturate.h"
+#include "core/base/utf8.h"
 #include "core/model/gguf.h"
 
 enum { GGUF_FIRST_READ = 64 << 10 };

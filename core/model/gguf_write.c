@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/saturate.h"
+#include "core/base/utf8.h"
 #include "core/model/gguf.h"
 #include "core/model/gguf_values.h"
 #include "core/model/header_text.h"

@@ -58,13 +58,6 @@ bool gm__json_skip(gm__json_scan *scan);
 /* True when nothing but white space is left and there was no problem. */
 bool gm__json_end(gm__json_scan *scan);
 
-/* The bytes of the UTF-8 sequence that `text` begins with; `left` bytes are there (1 or more). 0: it is none,
- * because it is overlong, a surrogate, beyond U+10FFFF, or cut off. */
-uint32_t gm__utf8_length(const char *text, uint64_t left);
-
-/* Is all of it UTF-8? */
-bool gm__utf8_is(const char *text, uint64_t bytes);
-
 bool gm__json_text_is(const gm__json_text *text, const char *literal);
 
 /* Like strcmp. */

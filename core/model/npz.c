@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/little.h"
+#include "core/base/utf8.h"
 #include "core/model/model_memory.h"
 
 enum {

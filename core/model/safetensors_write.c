@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/utf8.h"
 #include "core/model/header_text.h"
 #include "core/model/safetensors.h"
 
