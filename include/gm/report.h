@@ -1,4 +1,4 @@
-/* Reports: what gm finds on this machine, as text. Every call is thread-safe. */
+/* Reports: what gm finds on this machine, and the statistics of a context, as text. Every call is thread-safe. */
 #ifndef GM_REPORT_H
 #define GM_REPORT_H
 
@@ -24,6 +24,17 @@ GM_API gm_status gm_summary_brief(gm_context *ctx, gm_probe_level level,
 
 /* Prints the text of gm_summary to `file`. Errors: IO, and those of gm_summary. */
 GM_API gm_status gm_print_summary(gm_context *ctx, gm_probe_level level, FILE *file, gm_error *err);
+
+/* Writes the statistics of all pools of a context as OpenMetrics text 1.0, which Prometheus reads (docs/statistics.md).
+ * Its content type is "application/openmetrics-text; version=1.0.0; charset=utf-8". Each figure is that of
+ * gm_pool_stats; pools that track have the bytes of each tag, too. Bytes are bytes, and times are seconds.
+ *
+ * The call reaches no driver and waits for no work. It looks at each pool, 256 of them inside the context's lock. It
+ * calls `write_text` in the calling thread for each line, outside of gm's locks; that must not throw. Beside other
+ * threads the figures are of several moments. After a failure nothing was written. Errors: INVALID_ARGUMENT, FORKED,
+ * OUT_OF_HOST_MEMORY. */
+GM_API gm_status gm_report_open_metrics(gm_context *ctx, void (*write_text)(void *user, const char *text, size_t bytes),
+                                        void *user, gm_error *err);
 
 GM_END_DECLS
 

@@ -56,7 +56,7 @@ FLOORS = {  # lowest first: each with the floors that it may include
     "load": "base algo file model device pool block manage store staging",
     "pages": "base algo context device block",
     "trace": "base track arena pool manage",
-    "report": "base context discovery",
+    "report": "base context discovery manage",
 }
 # The floors that know what a pool is.
 POOL_KNOWN = {"pool", "block", "cache", "manage", "buffer", "store", "transfer", "load", "pages", "trace", "report"}

@@ -12,6 +12,7 @@
 #include "core/base/thread.h"
 #include "core/context/context.h"
 #include "core/heap/live.h"
+#include "gm/report.h"
 #include "support/pool_bench.h"
 #include "support/random.h"
 
@@ -192,6 +193,13 @@ static void test_a_refusal_looks_at_a_piece_of_the_pools(void **state) {
   crowd_close();
 }
 
+static size_t lines;
+
+static void count_line(void *user, const char *text, size_t bytes) {
+  (void)user, (void)text, (void)bytes;
+  lines++;
+}
+
 static void test_figures_look_at_a_piece_of_the_pools(void **state) {
   (void)state;
   gm_stats stats = {.struct_size = sizeof stats};
@@ -205,6 +213,11 @@ static void test_figures_look_at_a_piece_of_the_pools(void **state) {
   assert_int_equal(gm_pointer_find(bench.device, &info, &info), GM_ERR_NOT_FOUND);
   printf("  a pointer is looked for in %zu pools, in %zu at once\n", looks, most_at_once);
   assert_true(looks >= CROWD && most_at_once <= PIECE);
+  looks = most_at_once = 0;
+  pool_bench_ok(gm_report_open_metrics(bench.ctx, count_line, NULL, err));
+  printf("  a page of figures looks at %zu pools, at %zu at once, and has %zu lines\n", looks, most_at_once, lines);
+  assert_true(looks >= CROWD && most_at_once <= PIECE);
+  assert_true(lines >= CROWD * 30);
   crowd_close();
 }
 
