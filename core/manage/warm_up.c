@@ -143,6 +143,24 @@ gm_status gm_pool_warm_up(gm_pool *pool, const gm_warm_up *list, size_t count, g
   return status ? status : warm_up_run(pool, list, count, stream, out, op, err);
 }
 
+/* ---- by bytes ---- */
+
+gm_status gm_pool_prepare(gm_pool *pool, uint64_t bytes, gm_error *err) {
+  GM__UNCANCELLED();
+  static const char op[] = "gm_pool_prepare";
+  const gm_status status = gm__pool_alive(pool, op, err);
+  if (status) return status;
+  if (pool->heap.strategy != GM_STRATEGY_BEST_FIT) {
+    return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "pool \"%s\" keeps blocks by size: name them to gm_pool_warm_up",
+                    pool->heap.provider.name);
+  }
+  if (gm__heap_stats(&pool->heap).pooled_bytes >= bytes) return GM_OK;
+  const uint64_t most = gm__max(pool->device->info.max_alloc_bytes, 1);
+  const uint64_t whole = most > 1 ? bytes / most : 0, rest = bytes - whole * most;
+  const gm_warm_up list[] = {{most, whole}, {gm__max(rest, 1), rest > 0}};
+  return warm_up_run(pool, list, 2, NULL, NULL, op, err);
+}
+
 /* ---- by configuration ---- */
 
 static size_t warm_up_read(const gm_pool *pool, const char *key, gm_warm_up *out) {

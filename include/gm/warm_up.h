@@ -55,6 +55,15 @@ GM_API gm_status gm_pool_warm_up(gm_pool *pool, const gm_warm_up *list, size_t c
 GM_API gm_status gm_pool_warm_up_from_trace(gm_pool *pool, const char *path, gm_stream *stream, gm_warm_up_result *out,
                                             gm_error *err);
 
+/* Has the pool keep at least `bytes` idle bytes. Where it keeps fewer, the call takes `bytes` from it at once, and
+ * gives them back in the host's order. It takes one piece, or pieces of the driver's largest allocation. Until the next
+ * trim, requests for as much together need no new memory. Requests of other threads go on meanwhile.
+ *
+ * The call stops at the first piece that is not available, and what was taken stays in the pool. 0 bytes are GM_OK.
+ * NOT_SUPPORTED: the pool is none of BEST_FIT, so it needs to know the sizes of blocks (gm_pool_warm_up). Other errors
+ * are those of gm_pool_warm_up. */
+GM_API gm_status gm_pool_prepare(gm_pool *pool, uint64_t bytes, gm_error *err);
+
 GM_END_DECLS
 
 #endif

@@ -233,6 +233,45 @@ static void test_a_size_alone_is_one_block(void **state) {
   pool_bench_close(&bench);
 }
 
+static void test_bytes_are_kept_without_a_list(void **state) {
+  (void)state;
+  static const gm_pool_params params[] = {{.struct_size = sizeof *params},
+                                          {.struct_size = sizeof *params, .no_vmm = true}};
+  static const gm_warm_up pieces[] = {{8 * MIB, 3}, {MIB, 2}};
+  for (size_t i = 0; i < 2; i++) {
+    pool_bench bench;
+    pool_bench_open(&bench, "null", "null:capacity=64M,max_alloc=8M", &params[i]);
+    pool_bench_ok(gm_pool_prepare(bench.pool, 0, err));
+    assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 0);
+    pool_bench_ok(gm_pool_prepare(bench.pool, 26 * MIB, err));
+    const gm_stats stats = pool_bench_stats(&bench);
+    assert_int_equal(stats.active, 0);
+    assert_in_range(stats.pooled_bytes, 26 * MIB, 40 * MIB);
+    pool_bench_ok(gm_pool_prepare(bench.pool, 26 * MIB, err)); /* it keeps them already */
+    assert_int_equal(pool_bench_stats(&bench).reserved_bytes, stats.reserved_bytes);
+    check_no_driver_call(&bench, pieces, 2, NULL);
+    pool_bench_close(&bench);
+  }
+}
+
+static void test_bytes_that_are_not_to_be_had(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_error err = {.status = GM_OK};
+  open_with(&bench, GM_STRATEGY_BEST_FIT, "null:capacity=16M");
+  const gm_status status = gm_pool_prepare(bench.pool, 20 * MIB, &err);
+  assert_true(status == GM_ERR_OVER_LIMIT || status == GM_ERR_OUT_OF_DEVICE_MEMORY);
+  assert_string_equal(err.op, "gm_pool_prepare");
+  assert_int_equal(pool_bench_stats(&bench).active, 0);
+  assert_int_not_equal(gm_pool_prepare(bench.pool, UINT64_MAX, &err), GM_OK);
+  assert_int_equal(gm_pool_prepare(NULL, MIB, NULL), GM_ERR_INVALID_ARGUMENT);
+  pool_bench_close(&bench);
+  open_with(&bench, GM_STRATEGY_BUCKET, "null:capacity=16M");
+  assert_int_equal(gm_pool_prepare(bench.pool, MIB, &err), GM_ERR_NOT_SUPPORTED);
+  assert_non_null(strstr(err.message, "gm_pool_warm_up"));
+  pool_bench_close(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_what_is_listed_is_there),
@@ -247,6 +286,8 @@ int main(void) {
       cmocka_unit_test(test_keys_warm_up_new_pools),
       cmocka_unit_test(test_a_key_that_asks_too_much_is_logged),
       cmocka_unit_test(test_a_size_alone_is_one_block),
+      cmocka_unit_test(test_bytes_are_kept_without_a_list),
+      cmocka_unit_test(test_bytes_that_are_not_to_be_had),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
