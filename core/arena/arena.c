@@ -38,7 +38,8 @@ bool gm__arena_make_cache(gm__arena *arena, int number) {
 void gm__arena_count_streams(gm__arena *arena) {
   const uint64_t used = arena->order.used;
   arena->mixes = !(used & (used - 1));
-  arena->ask_after = arena->mixes ? UINT32_MAX : GM__ARENA_ASK_AFTER;
+  /* With 0 the fast path takes nothing but what quick lists have: it would cut a whole segment. */
+  arena->ask_after = arena->set->whole ? 0 : arena->mixes ? UINT32_MAX : GM__ARENA_ASK_AFTER;
 }
 
 static void arena_remember(gm__arena *arena, const gm_stream *stream, int slot) {

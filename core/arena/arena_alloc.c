@@ -32,7 +32,7 @@ static bool arena_alloc_flush(gm__arena *arena, gm__area area, bool must) {
 static uint32_t arena_alloc_find_in(gm__arena *arena, const gm__want *want, gm__area area, int slot, bool others,
                                     gm__order_verdict *verdict) {
   uint64_t pending = 0;
-  if (arena->frees >= arena->ask_after && !gm__stream_captured(want->stream)) {
+  if (arena->frees && arena->frees >= arena->ask_after && !gm__stream_captured(want->stream)) {
     arena->frees = 0;
     gm__order_refresh(&arena->order, arena->order.used);
     gm__settle_piece(arena);
@@ -49,8 +49,7 @@ static uint32_t arena_alloc_find_in(gm__arena *arena, const gm__want *want, gm__
   return gm__free_chunks_find(arena, want, area, slot, GM__ORDER_OTHERS_WAIT, &pending, verdict);
 }
 
-/* A small request takes memory of the large area only when the arena cannot grow for it, and rather than wait for
- * others. */
+/* A small request takes memory of the large area only if the arena cannot grow, and rather than wait for others. */
 static uint32_t arena_alloc_find(gm__arena *arena, const gm__want *want, int slot, bool others,
                                  gm__order_verdict *verdict) {
   if (want->target.memory) return gm__target_find(arena, want);
@@ -123,8 +122,9 @@ static void arena_alloc_record(const gm__grant *grant, const gm__want *want, boo
   gm__arena_stats *stats = &arena->stats;
   gm__arena_stats_add(fresh ? &stats->misses : grant->same_stream ? &stats->stream_hits : &stats->global_hits, 1);
   if (grant->from_all) gm__arena_stats_add(&stats->free_chunk_hits, 1);
-  gm__arena_hand_out(arena, gm__arena_chunk(arena, grant->chunk), want->bytes, want->tag,
-                     gm__arena_request_cache(arena, want->stream));
+  gm__chunk *chunk = gm__arena_chunk(arena, grant->chunk);
+  const uint64_t asked = gm__max(want->bytes, gm__sub_sat(gm__arena_bytes(arena, chunk), UINT32_MAX));
+  gm__arena_hand_out(arena, chunk, asked, want->tag, gm__arena_request_cache(arena, want->stream));
   if (arena->observed) gm__observe_enter(arena, grant->chunk, want->stream, want->counted);
   *block = gm__arena_block(arena, grant->chunk);
 }

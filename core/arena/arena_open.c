@@ -43,7 +43,8 @@ gm__arena *gm__arena_new(gm__arena_set *set, const gm__memory_kind *kind, uint32
   arena->tag_of_blocks = (GM__ARENA_BLOCK >> GM__ARENA_SHIFT) + number;
   arena->kind = *kind;
   arena->shift = (uint32_t)__builtin_ctzll(set->provider->rules.granule);
-  arena->quick_most = (uint32_t)gm__min(set->provider->rules.small >> arena->shift, UINT32_MAX);
+  const uint64_t quick = set->whole ? UINT32_MAX : set->provider->rules.small >> arena->shift;
+  arena->quick_most = (uint32_t)gm__min(quick, UINT32_MAX);
   gm__lookup_init(&arena->lookup);
   gm__map_init(&arena->cold, services);
   gm__order_init(&arena->order, set->provider->device, &(gm__order_lock){arena_take_lock, arena_leave_lock, arena});

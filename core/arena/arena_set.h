@@ -25,7 +25,9 @@ typedef struct gm__arena_set {
   gm__observers *observers;
   gm__memory_kind main_kind; /* the kind that serves plain requests */
   bool guarded;              /* a guard follows each block: nothing is handed out inside the arena's lock */
-  bool closed;               /* no request and no free takes the fast path */
+  bool whole; /* each driver allocation is one block, never cut. Quick lists take all sizes. The bytes of a block beyond
+                 its request, from 4 GiB on, count as asked for */
+  bool closed; /* no request and no free takes the fast path */
   gm__arena *table[GM__ARENA_SET_ARENAS];
   _Atomic uint32_t count; /* grows. REQUIRES: provider lock */
 } gm__arena_set;

@@ -195,10 +195,11 @@ typedef struct free_chunk_search {
   gm__order_verdict verdict;
 } free_chunk_search;
 
-/* A range has pages of many memories, and so no offset. */
+/* A range has pages of many memories, and so no offset. A whole segment is one block. */
 static bool free_chunk_suits(const gm__tlsf_wish *wish, const gm__chunk *chunk) {
   const gm__arena *arena = wish->user;
   const gm__segment *segment = arena->segment_table[chunk->segment_index];
+  if (arena->set->whole) return chunk->granules == wish->granules;
   return segment->range || (segment->allocation->address & (wish->align - 1)) == 0;
 }
 
@@ -209,7 +210,7 @@ static gm__tlsf_wish free_chunk_wish(const gm__arena *arena, const gm__want *wan
   return (gm__tlsf_wish){.granules = (uint32_t)(want->exact >> arena->shift),
                          .align = align,
                          .granule = granule,
-                         .suits = align > granule ? free_chunk_suits : NULL,
+                         .suits = align > granule || arena->set->whole ? free_chunk_suits : NULL,
                          .user = arena};
 }
 
@@ -263,8 +264,7 @@ uint32_t gm__free_chunks_find(gm__arena *arena, const gm__want *want, gm__area a
 
 /* ---- carving ---- */
 
-/* Cuts the first granules off a free chunk, as a chunk that is AWAY. It has the last use of the whole, without the
- * point. */
+/* Cuts the first granules off a free chunk. They are AWAY, and have the last use of the whole without its point. */
 static uint32_t free_chunk_split(gm__arena *arena, uint32_t free_chunk, uint32_t granules) {
   gm__last_use use = gm__arena_last_use(arena, free_chunk);
   use.has_point = false;

@@ -67,6 +67,7 @@ uint64_t gm__growth_wish(gm__arena *arena, const gm__want *want, uint64_t reliev
   const uint64_t most = set->provider->rules.granule * UINT32_MAX; /* the largest chunk */
   const uint64_t size = atomic_load_explicit(&set->provider->rules.size, memory_order_relaxed);
   uint64_t largest = set->provider->device->info.max_alloc_bytes, wish;
+  if (set->whole) return bytes;
   if (size == UINT64_MAX) {
     wish = growth_is_large(set, bytes)
                ? gm__round_up(bytes + gm__min(relieved, bytes / GROWTH_EASE_SHARE), GM__GROWTH_OWN_UNIT)

@@ -23,6 +23,12 @@ void gm__survey_add_piece(gm__survey *survey, uint64_t bytes, uint64_t part_most
   }
 }
 
+/* Counts a block that is never cut. */
+static void survey_add_block(gm__survey *survey, uint64_t bytes) {
+  survey->largest = gm__max(survey->largest, bytes);
+  for (uint32_t n = 2; n <= GM__SURVEY_PARTS; n++) survey->found[n] += survey->part[n] == bytes;
+}
+
 /* Each part in pages of its own, and in a segment what is too little for a page. Segments are taken for several small
  * parts, or for a large one (growth_size.c). */
 uint64_t gm__survey_new_parts(const gm__provider *provider, uint64_t part, uint64_t room) {
@@ -57,15 +63,19 @@ static void survey_add_chunk(gm__survey *survey, const gm__arena *arena, uint32_
   if (survey_may_use(survey, arena, area)) {
     survey->waits |= use.streams != 0;
     survey->serves |= gm__free_chunk_fits(arena, survey->want, number);
-    gm__survey_add_piece(survey, survey_aligned(arena, survey->want, chunk->address, gm__arena_bytes(arena, chunk)),
-                         part_most);
+    const uint64_t bytes = survey_aligned(arena, survey->want, chunk->address, gm__arena_bytes(arena, chunk));
+    if (arena->set->whole)
+      survey_add_block(survey, bytes);
+    else
+      gm__survey_add_piece(survey, bytes, part_most);
   }
 }
 
 static void survey_add_row(gm__survey *survey, const gm__arena *arena, const gm__segment *segment,
                            const survey_row *row) {
   const bool fits = survey_aligned(arena, survey->want, row->address, row->bytes) >= survey->want->exact;
-  survey->serves_later |= fits && survey_may_use(survey, arena, segment->area);
+  const bool other = arena->set->whole && row->bytes != survey->want->exact;
+  survey->serves_later |= fits && !other && survey_may_use(survey, arena, segment->area);
   if (segment->range) {
     survey->idle_later += gm__reclaim_handle_bytes(arena, segment->range, row->address, row->bytes);
   } else if (row->bytes == segment->allocation->bytes) {

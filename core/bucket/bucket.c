@@ -36,8 +36,7 @@ uint32_t gm__bucket_class(const gm__buckets *buckets, uint64_t bytes) {
 }
 
 uint32_t gm__bucket_class_end(const gm__buckets *buckets, uint32_t size_class) {
-  const gm__fixed_sizes *fixed = &buckets->fixed;
-  if (fixed->count) return fixed->takes_larger && size_class < fixed->count ? fixed->count : size_class + 1;
+  if (buckets->fixed.count) return size_class + 1;
   const uint32_t end = size_class + (UINT32_C(1) << buckets->bits);
   return end < buckets->class_count ? end : buckets->class_count;
 }

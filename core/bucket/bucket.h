@@ -12,7 +12,7 @@ enum { GM__BUCKET_SEVERAL = GM__ORDER_SLOTS, GM__FIXED_SIZES = 16 };
 typedef struct gm__fixed_sizes {
   uint32_t count;                   /* 0: the classes go by powers of two */
   bool takes_larger, passes_larger; /* GM_POOL_TAKE_LARGER, GM_POOL_PASS_LARGER */
-  uint64_t bytes[GM__FIXED_SIZES];  /* ascending, in whole units of the device's alignment */
+  uint64_t bytes[GM__FIXED_SIZES];  /* ascending, in whole granules of the arenas */
   uint64_t taken;                   /* all bytes of the list: the cap where none is asked for */
 } gm__fixed_sizes;
 
@@ -49,7 +49,7 @@ static inline bool gm__bucket_is_beyond(const gm__buckets *buckets, uint32_t siz
 }
 
 /* The class behind the last one whose blocks serve a request of `size_class`: they have less than twice its size. In a
- * pool of fixed sizes the next class does not serve, or all do (takes_larger). */
+ * pool of fixed sizes only its own class does. */
 uint32_t gm__bucket_class_end(const gm__buckets *buckets, uint32_t size_class);
 
 /* The bytes that the pool takes for `bytes` of that class: those of the class in whole units. If those are more than

@@ -131,8 +131,7 @@ static gm_status compact_carry_out(compact_run *run, gm_error *err) {
 
 /* Red zones and patterns belong to one place. Marks for AddressSanitizer do not. */
 static bool compact_can(const gm_pool *pool) {
-  return !pool->heap.provider.captures && pool->heap.strategy != GM_STRATEGY_BUCKET &&
-         (!pool->guard || !gm__guard_writes(pool->guard));
+  return !pool->heap.provider.captures && !pool->heap.arenas.whole && (!pool->guard || !gm__guard_writes(pool->guard));
 }
 
 /* Looks, plans and moves. The next look begins behind this one, unless a bound ended it. */

@@ -87,7 +87,7 @@ void gm__buffer_queue(gm_buffer *buffer) {
 
 /* Notes where a buffer lies that may have neighbours. REQUIRES: the lock. */
 static void hold_lay(gm__pool_buffers *list, gm_buffer *buffer) {
-  const bool alone = buffer->pool->heap.strategy == GM_STRATEGY_BUCKET || buffer->wanted.flags & GM_DEDICATED;
+  const bool alone = buffer->pool->heap.arenas.whole || buffer->wanted.flags & GM_DEDICATED;
   if (!buffer->relocatable || alone || buffer->at.location != GM_LOCATION_DEVICE) return;
   gm__layout_add(&list->layout, buffer);
 }

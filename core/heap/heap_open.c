@@ -95,7 +95,9 @@ gm_status gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params
   heap->guarded = params->guarded;
   heap->reap = params->reap;
   heap->guard = params->guard;
-  heap->placement = params->strategy == GM_STRATEGY_BUCKET ? &gm__bucket_placement : &gm__best_fit_placement;
+  heap->placement = params->strategy == GM_STRATEGY_BUCKET ? &gm__bucket_placement
+                    : params->fixed.count                  ? &gm__fixed_placement
+                                                           : &gm__best_fit_placement;
   gm__provider_init(&heap->provider, device, params->pool, heap->id);
   heap->provider.claim.max_bytes = params->max_bytes;
   gm__keep_init(heap, params->pool->keep_bytes);
@@ -104,9 +106,13 @@ gm_status gm__heap_init(gm__heap *heap, gm_device *device, const gm__heap_params
   heap_init_rules(heap, params, plain);
   gm__arena_set_init(&heap->arenas, &heap->provider, &heap->observers, &kind, params->owner);
   heap->arenas.guarded = params->guarded;
+  heap->arenas.whole = params->fixed.count || params->strategy == GM_STRATEGY_BUCKET;
   heap->arenas.closed =
       params->guarded || heap->keep.strict || heap->provider.captures || params->strategy == GM_STRATEGY_BUCKET;
-  heap->dedicated.buckets.fixed = params->fixed;
+  gm__fixed_sizes *fixed = &heap->dedicated.buckets.fixed;
+  *fixed = params->fixed;
+  for (uint32_t i = 0; i < fixed->count; i++)
+    fixed->bytes[i] = gm__round_up(fixed->bytes[i], heap->provider.rules.granule);
   const bool done = gm__dedicated_init(&heap->dedicated, &heap->provider, &heap->observers, params->class_bits,
                                        (uint32_t)gm__min(most, UINT32_MAX));
   heap->dedicated.checked = params->checked;

@@ -10,7 +10,7 @@ typedef struct gm__heap_params {
   gm_strategy strategy;
   bool checked, guarded;
   uint32_t class_bits;       /* of the buckets' size classes */
-  gm__fixed_sizes fixed;     /* the sizes of such a pool, whose strategy is buckets here */
+  gm__fixed_sizes fixed;     /* the sizes of such a pool, whose strategy is best fit here */
   uint64_t max_bytes;        /* UINT64_MAX: no cap */
   void *owner;               /* the pool: gm__arena_set.owner */
   bool (*reap)(void *guard); /* gm__heap.reap; NULL: no guard */

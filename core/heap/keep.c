@@ -37,7 +37,8 @@ void gm__keep_publish(gm__heap *heap) {
   atomic_store(&dedicated->most_of_stream, of_stream);
   atomic_store(&dedicated->most_idle, keep_bound(keep, keep->global));
   atomic_store(&dedicated->most_of_pool, keep->all);
-  gm__quick_bound_set(&heap->arenas.quick, quick, keep->all);
+  const bool whole = heap->arenas.whole; /* their number is that of the pool's blocks */
+  gm__quick_bound_set(&heap->arenas.quick, quick && whole ? UINT64_MAX : quick, whole ? UINT64_MAX : keep->all);
 }
 
 void gm__keep_widen(gm__heap *heap, uint64_t blocks) {

@@ -113,7 +113,7 @@ static void need_survey(gm__heap *heap, gm__survey *survey) {
 /* How many parts the driver can give. */
 static uint64_t need_new_parts(const gm__heap *heap, uint64_t part, uint64_t room) {
   if (!heap->provider.pages.usable && !need_one_serves(heap, part)) return 0;
-  if (heap->strategy == GM_STRATEGY_BUCKET) return room / part;
+  if (heap->arenas.whole) return room / part;
   return gm__survey_new_parts(&heap->provider, part, room);
 }
 

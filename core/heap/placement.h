@@ -1,4 +1,4 @@
-/* Where a heap's blocks lie: in arenas (best fit), or each in a driver allocation of its own, by size class (buckets).
+/* Where a heap's blocks lie: in arenas (best fit, fixed sizes), or each in a driver allocation of its own (buckets).
  * The heap itself has the order of attempts, zeroing, counting and undoing (heap_alloc.c). */
 #ifndef GM_CORE_HEAP_PLACEMENT_H
 #define GM_CORE_HEAP_PLACEMENT_H
@@ -30,6 +30,6 @@ typedef struct gm__placement {
   bool (*anywhere)(gm__attempt *attempt);
 } gm__placement;
 
-extern const gm__placement gm__best_fit_placement, gm__bucket_placement;
+extern const gm__placement gm__best_fit_placement, gm__bucket_placement, gm__fixed_placement;
 
 #endif

@@ -207,7 +207,7 @@ void gm__want_size(const gm__heap *heap, uint64_t bytes, gm__want *want) {
                                     : carves  ? heap->provider.rules.granule
                                               : least);
   want->rounded = want->exact;
-  if (carves) return;
+  if (carves && !buckets->fixed.count) return;
   want->size_class = gm__bucket_class(buckets, want->exact);
   if (!dedicated)
     want->rounded = gm__bucket_round(buckets, want->size_class, want->exact, least, info->max_alloc_bytes);

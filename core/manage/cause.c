@@ -134,8 +134,7 @@ static gm_refusal_cause cause_say_ask_less(const cause_case *self, gm_refusal_ca
 static gm_refusal_cause cause_say_free(const cause_case *self, gm_refusal_cause cause, uint64_t least) {
   const gm__heap *heap = &self->pool->heap;
   const gm__lacks *lacks = &self->need.lacks;
-  const bool returns =
-      heap->strategy == GM_STRATEGY_BUCKET && gm__provider_lends(&heap->provider) && !self->need.streams;
+  const bool returns = heap->arenas.whole && gm__provider_lends(&heap->provider) && !self->need.streams;
   const uint64_t bytes = gm__max(gm__max(least, lacks->cap), gm__max(lacks->limits, lacks->device));
   if (!heap->provider.has_upstream && self->need.most && bytes > gm__card_used(heap->device->room.card))
     return cause_say_ask_less(self, cause, UINT64_MAX); /* gm has not so much to give back */

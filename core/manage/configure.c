@@ -181,8 +181,8 @@ static gm_status configure_serves(const gm_pool *pool, const configure_key *key,
     why = "a pool reads it when it is created, or not at all";
   else if (key->where == IN_BUCKETS && heap->strategy != GM_STRATEGY_BUCKET)
     why = "it bounds buckets, and this pool is of best_fit: cache.max_bytes and cache.max_age bound it";
-  else if (key->where == IN_BEST_FIT && heap->strategy == GM_STRATEGY_BUCKET)
-    why = "it is for best_fit, and each block of this pool's buckets is a driver allocation of its own";
+  else if (key->where == IN_BEST_FIT && heap->arenas.whole)
+    why = "it is for best_fit, and each block of this pool is a driver allocation of its own";
   else if (key->set == configure_segment && heap->provider.pages.usable)
     why = "the pool maps pages, as many as it needs; set the key before the pool is created";
   else if (key->set == configure_bytes && (heap->keep.strict || heap->provider.no_trim))

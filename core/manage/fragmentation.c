@@ -44,7 +44,7 @@ double gm__holes_ratio(const gm__holes *holes) {
 /* Statistics are read often, so they count no holes. */
 gm_stats gm__pool_stats(gm_pool *pool) {
   gm_stats stats = gm__heap_stats(&pool->heap);
-  const bool has_holes = pool->heap.strategy != GM_STRATEGY_BUCKET; /* a bucket keeps whole blocks */
+  const bool has_holes = !pool->heap.arenas.whole;
   if (has_holes && !atomic_load(&pool->looked)) {
     stats.hole_bytes = stats.scattered_bytes = stats.largest_hole_bytes = GM_UNKNOWN_BYTES;
   }

@@ -24,7 +24,7 @@ enum { POOL_MOST_ZONE = 1024 * 1024 };
 /* The strategy that the parameters ask for, or that of the configuration where they leave it open. */
 static gm_strategy pool_strategy(gm_context *ctx, gm_strategy asked) {
   char word[16];
-  if (asked == GM_STRATEGY_FIXED) return GM_STRATEGY_BUCKET;
+  if (asked == GM_STRATEGY_FIXED) return GM_STRATEGY_BEST_FIT;
   if (asked != GM_STRATEGY_AUTO) return asked;
   gm__config_text(ctx, "allocation_strategy", word, sizeof word);
   return strcmp(word, "bucket") == 0 ? GM_STRATEGY_BUCKET : GM_STRATEGY_BEST_FIT;

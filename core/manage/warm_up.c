@@ -150,7 +150,7 @@ gm_status gm_pool_prepare(gm_pool *pool, uint64_t bytes, gm_error *err) {
   static const char op[] = "gm_pool_prepare";
   const gm_status status = gm__pool_alive(pool, op, err);
   if (status) return status;
-  if (pool->heap.strategy != GM_STRATEGY_BEST_FIT) {
+  if (pool->heap.arenas.whole) {
     return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "pool \"%s\" keeps blocks by size: name them to gm_pool_warm_up",
                     pool->heap.provider.name);
   }

@@ -43,7 +43,7 @@ gm_status gm_pool_warm_up_from_trace(gm_pool *pool, const char *path, gm_stream 
   gm_status status = gm__pool_alive(pool, op, err);
   if (!status) status = gm_trace_profile_read(gm__context_services(pool->device->ctx), path, &profile, err);
   if (status) return status;
-  bool buckets = pool->heap.strategy == GM_STRATEGY_BUCKET;
+  bool buckets = pool->heap.arenas.whole;
   size_t count = buckets ? warm_up_classes(&profile, list) : warm_up_peak(pool, &profile, list);
   if (!buckets) count += warm_up_apart(pool, &profile, list + count);
   return gm_pool_warm_up(pool, list, count, stream, out, err);

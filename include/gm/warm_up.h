@@ -15,13 +15,13 @@ typedef struct gm_warm_up {
 } gm_warm_up;
 
 /* A pool of GM_STRATEGY_FIXED takes all blocks of gm_pool_params.sizes in gm_pool_create. The default is 16 blocks of 1
- * MiB, 4 of 16 MiB, and 1 of 256 MiB. In all else it is a pool of buckets with GM_POOL_NO_TRIM, and its calls are as
- * thread-safe. The caller owns its blocks until gm_free.
+ * MiB, 4 of 16 MiB, and 1 of 256 MiB. Each block is a driver allocation of its own. In all else it is a pool with
+ * GM_POOL_NO_TRIM, and its calls are as thread-safe. The caller owns its blocks until gm_free.
  *
  * A request gets a block of the smallest size that holds it. In the statistics, in_use_bytes less requested_bytes are
- * the bytes that this wastes. When all blocks of a size are out, gm_pool_params.max_bytes says what happens. 0: the cap
- * is what gm_pool_create took, and the answer is OVER_LIMIT. More: the pool takes new blocks of that size up to the
- * cap, and keeps them. With GM_POOL_TAKE_LARGER a block of a larger size comes first.
+ * the bytes that this wastes, up to 4 GiB a block. When all blocks of a size are out, gm_pool_params.max_bytes says
+ * what happens. 0: the cap is what gm_pool_create took, and the answer is OVER_LIMIT. More: the pool takes new blocks
+ * of that size up to the cap, and keeps them. With GM_POOL_TAKE_LARGER a block of a larger size comes first.
  *
  * A request beyond the largest size is refused at once: EXHAUSTED. With GM_POOL_PASS_LARGER it gets exactly its bytes
  * from the driver, as far as max_bytes allows. That memory goes back in gm_free, or in a later one once its stream is

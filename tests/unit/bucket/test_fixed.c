@@ -1,6 +1,5 @@
 /* Pools of fixed sizes: which sizes a list may have, what is there at once, and what is refused. With the name of a
  * backend it plays only what holds on every backend, there. */
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,37 +9,11 @@
 
 #include <cmocka.h>
 
-#include "core/base/clock.h"
-#include "core/device/device.h"
 #include "gm/cleanup.h"
-#include "gm/copy.h"
-#include "gm/spans.h"
-#include "support/causes.h"
+#include "gm/fragmentation.h"
+#include "support/explained.h"
+#include "support/fixed_bench.h"
 #include "support/fixed_scene.h"
-
-static const gm_warm_up two_sizes[] = {{MIB, 2}, {4 * MIB, 1}};
-
-/* `max_bytes` and `flags` are the policy. */
-static void open_fixed(pool_bench *bench, uint64_t max_bytes, uint64_t flags) {
-  const gm_pool_params params = {.struct_size = sizeof params,
-                                 .strategy = GM_STRATEGY_FIXED,
-                                 .max_bytes = max_bytes,
-                                 .flags = flags,
-                                 .sizes = two_sizes,
-                                 .size_count = 2};
-  pool_bench_open(bench, "null", "null:capacity=64M", &params);
-}
-
-static gm_block take(gm_pool *pool, uint64_t bytes, gm_stream *stream, gm_acquire expected) {
-  const gm_request request = {.bytes = bytes, .stream = stream, .flags = stream ? GM_INSERT_WAIT : 0};
-  gm_block block = {0};
-  assert_int_equal(gm_alloc(pool, &request, &block), expected);
-  return block;
-}
-
-static void give(gm_pool *pool, const gm_block *block, gm_stream *stream) {
-  assert_int_equal(gm_free(pool, block, stream), GM_OK);
-}
 
 static void test_the_default_list(void **state) {
   (void)state;
@@ -60,6 +33,68 @@ static void test_the_default_list(void **state) {
     take(bench.pool, sizes[i] * MIB, NULL, GM_ACQUIRE_OVER_LIMIT);
   }
   while (taken > 0) give(bench.pool, &blocks[--taken], NULL);
+  pool_bench_close(&bench);
+}
+
+/* Once each has been used, a quick list has them, of whatever size. */
+static void test_blocks_of_every_size_are_quick(void **state) {
+  (void)state;
+  pool_bench bench;
+  const gm_pool_params params = {.struct_size = sizeof params, .strategy = GM_STRATEGY_FIXED};
+  const uint64_t sizes[] = {1, 16, 256};
+  gm_block blocks[3];
+  gm_stats before = {.struct_size = sizeof before};
+  pool_bench_open(&bench, "null", "null:capacity=512M", &params);
+  for (int turn = 0; turn < 10; turn++) {
+    for (int i = 0; i < 3; i++) blocks[i] = take(bench.pool, sizes[i] * MIB, NULL, GM_ACQUIRE_OK);
+    for (int i = 0; i < 3; i++) give(bench.pool, &blocks[i], NULL);
+    if (turn == 0) before = pool_bench_stats(&bench);
+  }
+  const gm_stats now = pool_bench_stats(&bench);
+  assert_int_equal(now.global_hits - before.global_hits, 27);
+  assert_int_equal(now.global_cache_hits - before.global_cache_hits, 3); /* a look at the figures empties the lists */
+  pool_bench_close(&bench);
+}
+
+/* Two sizes that nearly are one, and free blocks that no quick list has. */
+static void test_a_block_is_never_cut(void **state) {
+  (void)state;
+  static const gm_warm_up close[] = {{MIB, 1}, {MIB + 256, 1}, {4 * MIB, 1}};
+  const gm_pool_params params = {
+      .struct_size = sizeof params, .strategy = GM_STRATEGY_FIXED, .sizes = close, .size_count = 3};
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=64M", &params);
+  for (int turn = 0; turn < 3; turn++) {
+    gm_fragmentation holes = {.struct_size = sizeof holes};
+    pool_bench_ok(gm_pool_fragmentation(bench.pool, &holes, err)); /* it empties the quick lists */
+    assert_int_equal(holes.hole_bytes, 0);
+    const gm_block small = take(bench.pool, 1, NULL, GM_ACQUIRE_OK);
+    const gm_block middle = take(bench.pool, MIB + 1, NULL, GM_ACQUIRE_OK);
+    assert_int_equal(small.bytes, MIB);
+    assert_int_equal(middle.bytes, MIB + 256);
+    take(bench.pool, MIB, NULL, GM_ACQUIRE_OVER_LIMIT);
+    give(bench.pool, &small, NULL);
+    give(bench.pool, &middle, NULL);
+  }
+  assert_int_equal(pool_bench_stats(&bench).driver_allocs, 3);
+  pool_bench_close(&bench);
+}
+
+/* A block notes at most 4 GiB of waste. */
+static void test_a_small_request_and_a_huge_block(void **state) {
+  (void)state;
+  static const gm_warm_up huge[] = {{8192 * MIB, 1}};
+  const gm_pool_params params = {
+      .struct_size = sizeof params, .strategy = GM_STRATEGY_FIXED, .sizes = huge, .size_count = 1};
+  pool_bench bench;
+  pool_bench_open(&bench, "null", "null:capacity=16G", &params);
+  for (uint64_t bytes = 1; bytes <= 8192 * MIB; bytes += 8192 * MIB - 1) {
+    const gm_block block = take(bench.pool, bytes, NULL, GM_ACQUIRE_OK);
+    assert_int_equal(block.bytes, 8192 * MIB);
+    assert_int_equal(pool_bench_stats(&bench).requested_bytes, bytes > 1 ? bytes : 8192 * MIB - UINT32_MAX);
+    give(bench.pool, &block, NULL);
+    assert_int_equal(pool_bench_stats(&bench).requested_bytes, 0);
+  }
   pool_bench_close(&bench);
 }
 
@@ -192,143 +227,14 @@ static void test_no_cap_is_by_the_list(void **state) {
   pool_bench_close(&bench);
 }
 
-static void test_a_block_that_another_stream_freed(void **state) {
+/* They are for pools that cut blocks. */
+static void test_what_such_a_pool_has_no_use_for(void **state) {
   (void)state;
   pool_bench bench;
-  gm_stream *a, *b;
-  gm_point point = {0};
-  const uint32_t word = 7;
-  pool_bench_open_device(&bench, "null", "null:capacity=64M,latency=1000000000");
-  const gm_pool_params params = {
-      .struct_size = sizeof params, .strategy = GM_STRATEGY_FIXED, .sizes = two_sizes, .size_count = 2};
-  pool_bench_ok(gm_pool_create(bench.device, &params, &bench.pool, err));
-  pool_bench_ok(gm_stream_create(bench.device, &a, err));
-  pool_bench_ok(gm_stream_create(bench.device, &b, err));
-  gm_block block = take(bench.pool, 4 * MIB, a, GM_ACQUIRE_OK);
-  pool_bench_ok(gm_block_fill(bench.pool, &block, 0, block.bytes, &word, sizeof word, a, &point, err));
-  gm_point_release(bench.device, &point);
-  give(bench.pool, &block, a);
-  const gm_request request = {.bytes = 4 * MIB, .stream = b};
-  assert_int_equal(gm_alloc(bench.pool, &request, &block), GM_ACQUIRE_NEEDS_WAIT); /* nothing else could serve */
-  give(bench.pool, &block, b);
-  block = take(bench.pool, 4 * MIB, a, GM_ACQUIRE_OK);
-  give(bench.pool, &block, a);
-  pool_bench_ok(gm_stream_sync(a, err));
-  pool_bench_ok(gm_stream_sync(b, err));
-  block = take(bench.pool, 4 * MIB, NULL, GM_ACQUIRE_OK);
-  give(bench.pool, &block, NULL);
-  assert_int_equal(pool_bench_stats(&bench).driver_allocs, 3);
-  pool_bench_ok(gm_stream_close(a, err));
-  pool_bench_ok(gm_stream_close(b, err));
-  pool_bench_close(&bench);
-}
-
-static void test_a_free_at_a_point(void **state) {
-  (void)state;
-  pool_bench bench;
-  gm_stream *stream;
-  open_fixed(&bench, 0, 0);
-  pool_bench_ok(gm_stream_create(bench.device, &stream, err));
-  for (int turn = 0; turn < 3; turn++) {
-    gm_point point = {0};
-    const gm_block block = take(bench.pool, 4 * MIB, stream, GM_ACQUIRE_OK);
-    pool_bench_ok(gm_stream_record(stream, &point, err));
-    pool_bench_ok(gm_free_at(bench.pool, &block, &point, err));
-    assert_int_equal(gm_free_at(bench.pool, &block, &point, NULL), GM_ERR_INVALID_ARGUMENT); /* twice */
-    gm_point_release(bench.device, &point);
-    if (turn == 1) pool_bench_ok(gm_stream_sync(stream, err));
-  }
-  assert_int_equal(pool_bench_stats(&bench).driver_allocs, 3);
-  pool_bench_ok(gm_stream_close(stream, err));
-  pool_bench_close(&bench);
-}
-
-typedef struct waiter {
-  gm_pool *pool;
-  gm_acquire answer;
-} waiter;
-
-static void *waiter_run(void *user) {
-  waiter *self = user;
-  const gm_request request = {.bytes = 3 * MIB, .deadline_ns = UINT64_C(600000000000)};
-  gm_block block;
-  self->answer = gm_alloc(self->pool, &request, &block);
-  if (gm_acquired(self->answer)) gm_free(self->pool, &block, NULL);
-  return NULL;
-}
-
-static void test_a_deadline(void **state) {
-  (void)state;
-  pool_bench bench;
-  pthread_t thread;
-  open_fixed(&bench, 0, 0);
-  waiter one = {.pool = bench.pool};
-  const gm_block block = take(bench.pool, 4 * MIB, NULL, GM_ACQUIRE_OK);
-  gm_request request = {.bytes = 2 * MIB, .deadline_ns = 1};
-  refused_as(bench.pool, &request, GM_CAUSE_DEADLINE, GM_CHANGE_RAISE_CAP);
-  assert_int_equal(pthread_create(&thread, NULL, waiter_run, &one), 0);
-  while (!atomic_load(&bench.device->turn_count)) gm__sleep_ns(100000);
-  give(bench.pool, &block, NULL);
-  assert_int_equal(pthread_join(thread, NULL), 0);
-  assert_int_equal(one.answer, GM_ACQUIRE_OK);
-  assert_int_equal(pool_bench_stats(&bench).driver_allocs, 3);
-  pool_bench_close(&bench);
-}
-
-enum { FIXED_THREADS = 3, FIXED_TURNS = 200 };
-
-/* Each thread has one block at a time, and there are three. So none is ever refused. */
-static void *turns_run(void *user) {
-  waiter *self = user;
-  for (uint64_t turn = 0; turn < FIXED_TURNS && gm_acquired(self->answer); turn++) {
-    const gm_request request = {.bytes = turn % 2 ? MIB : 1 + turn};
-    gm_block block;
-    self->answer = gm_alloc(self->pool, &request, &block);
-    if (gm_acquired(self->answer)) gm_free(self->pool, &block, NULL);
-  }
-  return NULL;
-}
-
-static void test_threads(void **state) {
-  (void)state;
-  pool_bench bench;
-  pthread_t threads[FIXED_THREADS];
-  waiter all[FIXED_THREADS];
-  open_fixed(&bench, 0, GM_POOL_TAKE_LARGER);
-  for (int i = 0; i < FIXED_THREADS; i++) {
-    all[i] = (waiter){.pool = bench.pool, .answer = GM_ACQUIRE_OK};
-    assert_int_equal(pthread_create(&threads[i], NULL, turns_run, &all[i]), 0);
-  }
-  for (int i = 0; i < FIXED_THREADS; i++) {
-    assert_int_equal(pthread_join(threads[i], NULL), 0);
-    assert_int_equal(all[i].answer, GM_ACQUIRE_OK);
-  }
-  gm_block blocks[3]; /* what threads that ended have left is there */
-  for (int i = 0; i < 3; i++) blocks[i] = take(bench.pool, i < 2 ? MIB : 4 * MIB, NULL, GM_ACQUIRE_OK);
-  for (int i = 0; i < 3; i++) give(bench.pool, &blocks[i], NULL);
-  assert_int_equal(pool_bench_stats(&bench).driver_allocs, 3);
-  pool_bench_close(&bench);
-}
-
-/* Each part is a block of a size of the list. */
-static void test_several_memories(void **state) {
-  (void)state;
-  pool_bench bench;
-  gm_block block;
-  gm_block_span spans[GM_BLOCK_SPANS_MOST];
-  uint32_t count = 0;
-  open_fixed(&bench, 0, 0);
-  gm_request request = {.bytes = 4 * MIB + 1, .flags = GM_ALLOW_SPANS};
-  assert_true(gm_acquired(gm_alloc(bench.pool, &request, &block)));
-  pool_bench_ok(gm_block_spans(bench.pool, &block, 0, GM_BLOCK_SPANS_MOST, spans, &count, err));
-  assert_int_equal(count, 3);
-  give(bench.pool, &block, NULL);
-  request.bytes = 7 * MIB; /* more than there is */
-  assert_false(gm_acquired(gm_alloc(bench.pool, &request, &block)));
-  const gm_stats stats = pool_bench_stats(&bench);
-  assert_int_equal(stats.driver_allocs, 3);
-  assert_int_equal(stats.in_use_bytes, 0);
-  assert_int_equal(stats.reserved_bytes, 6 * MIB);
+  open_fixed(&bench, GM_NO_LIMIT, 0);
+  assert_int_equal(gm_pool_prepare(bench.pool, 32 * MIB, NULL), GM_ERR_NOT_SUPPORTED);
+  assert_int_not_equal(gm_pool_configure(bench.pool, "aggressive_coalescing", "true", NULL), GM_OK);
+  assert_int_equal(pool_bench_stats(&bench).reserved_bytes, 6 * MIB);
   pool_bench_close(&bench);
 }
 
@@ -449,6 +355,9 @@ int main(int argc, char **argv) {
   const struct CMUnitTest backend[] = {cmocka_unit_test(test_on_a_backend)};
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_the_default_list),
+      cmocka_unit_test(test_blocks_of_every_size_are_quick),
+      cmocka_unit_test(test_a_block_is_never_cut),
+      cmocka_unit_test(test_a_small_request_and_a_huge_block),
       cmocka_unit_test(test_a_warm_pool_asks_no_driver),
       cmocka_unit_test(test_what_is_larger_is_refused),
       cmocka_unit_test(test_what_is_larger_is_passed_on),
@@ -456,11 +365,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_a_pool_that_may_grow),
       cmocka_unit_test(test_only_a_trim_gives_blocks_back),
       cmocka_unit_test(test_no_cap_is_by_the_list),
-      cmocka_unit_test(test_a_block_that_another_stream_freed),
-      cmocka_unit_test(test_a_free_at_a_point),
-      cmocka_unit_test(test_a_deadline),
-      cmocka_unit_test(test_threads),
-      cmocka_unit_test(test_several_memories),
+      cmocka_unit_test(test_what_such_a_pool_has_no_use_for),
       cmocka_unit_test(test_alignment_and_red_zones),
       cmocka_unit_test(test_bad_lists_are_refused),
       cmocka_unit_test(test_a_device_that_is_too_small),
