@@ -19,6 +19,7 @@
 #include "gm/debug.h"
 #include "gm/native_cuda.h"
 #include "gm/quota.h"
+#include "gm/warm_up.h"
 #include "support/named_libraries.h"
 
 static void *work(void *argument) {
@@ -174,6 +175,13 @@ static bool open_all(model *m, const char *backend, uint32_t index, gm_strategy 
                            .no_vmm = m->no_vmm,
                            .debug = m->guarded ? GM_DEBUG_CHECK_FREED : 0,
                            .red_zone_bytes = m->guarded ? 48 : 0};
+  static const gm_warm_up sizes[] = {{4 << 10, 32}, {64 << 10, 32}, {1 << 20, 8}, {2 << 20, 2}};
+  if (strategy == GM_STRATEGY_FIXED) {
+    params.sizes = sizes;
+    params.size_count = sizeof sizes / sizeof sizes[0];
+    m->uncounted = true; /* the blocks of the list were handed out once */
+    params.flags = m->seed % 2 ? GM_POOL_TAKE_LARGER | GM_POOL_PASS_LARGER : 0;
+  }
   gm_status status = gm_context_create(&context, &m->ctx, &err);
   const char *promises = getenv("GM_RESERVE_FOLDER"); /* of no other test */
   if (!status && promises) status = gm_config_set(m->ctx, "reserve.folder", promises, &err);
@@ -212,7 +220,7 @@ static void close_all(model *m) {
 
 static int usage(void) {
   fputs(
-      "usage: gm_model_test [--seed N] [--ops N] [--strategy auto|bucket|best_fit] [--backend B] [--device I] "
+      "usage: gm_model_test [--seed N] [--ops N] [--strategy auto|bucket|best_fit|fixed] [--backend B] [--device I] "
       "[--threads N] [--guard 1] [--untracked 1] [--no-vmm 1] [--zero-segments 1] [--streams N] [--quota BYTES] "
       "[--spans 1] [--adopted 1] "
       "[--schedules N [--aloud "
@@ -256,6 +264,7 @@ static bool is_strategy(const options *o, const char *name) { return !strcmp(o->
 static gm_strategy strategy_of(const options *o) {
   return is_strategy(o, "bucket")     ? GM_STRATEGY_BUCKET
          : is_strategy(o, "best_fit") ? GM_STRATEGY_BEST_FIT
+         : is_strategy(o, "fixed")    ? GM_STRATEGY_FIXED
                                       : GM_STRATEGY_AUTO;
 }
 
@@ -290,7 +299,8 @@ int main(int argc, char **argv) {
   for (int i = 1; i < argc; i += 2) {
     if (!read_option(&m, &o, argv[i], i + 1 < argc ? argv[i + 1] : "")) return usage();
   }
-  const bool known = is_strategy(&o, "auto") || is_strategy(&o, "bucket") || is_strategy(&o, "best_fit");
+  const bool known =
+      is_strategy(&o, "auto") || is_strategy(&o, "bucket") || is_strategy(&o, "best_fit") || is_strategy(&o, "fixed");
   const bool few = o.threads && o.threads <= MAX_THREADS && m.stream_wish <= MAX_STREAMS && o.device <= UINT32_MAX;
   if (!known || !few) return usage();
   if (o.schedules) return !run_schedules(&m, &o);
