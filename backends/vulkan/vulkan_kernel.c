@@ -328,14 +328,14 @@ gm_status gm__vulkan_op_expand(void *user, void *user_stream, const gm_memory *d
   gm__vulkan_stream *stream = user_stream;
   kernel_expansion what = {.row = {0, 0, 0, from == GM_DTYPE_F16}};
   gm__vulkan_recording recording;
+  gm_backend_point point = {0};
   gm_status status = gm__vulkan_copy_check(stream, op, err);
-  if (status) return status;
+  if (status || !count) return gm__vulkan_copy_finish(device, status, &point, out, err);
   gm__vulkan_kernel_slot *slot = NULL;
   if (kernel_expands(device, dst, dst_offset, src, src_offset, count, &what)) {
     slot = kernel_take_expansion(device, stream, &what);
   }
   if (!slot) return gm__fail(err, GM_ERR_NOT_SUPPORTED, op, "no shader expands these numbers");
-  gm_backend_point point = {0};
   status = gm__vulkan_command_begin(device, stream->queue->family, &recording, err);
   if (!status) {
     gm__vulkan_kernel_record(&recording, slot);

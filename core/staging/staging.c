@@ -9,9 +9,9 @@
 
 enum { STAGING_SLOTS = 16 };
 
-/* Takes the device's ring away if nobody uses it, and the memory for scattering with it. NULL: there is none, or it is
- * in use. In a forked child nobody closes what the parent opened. */
-static gm__ring *staging_detach(gm_device *device, bool forked, gm_memory *out_memory) {
+/* Takes the device's ring away if nobody uses it, and the memory beside it. NULL: there is none, or it is in use. In a
+ * forked child nobody closes what the parent opened. */
+static gm__ring *staging_detach(gm_device *device, bool forked, gm_memory *out_beside) {
   gm__ring *ring = NULL;
   if (!forked) gm__mutex_lock(&device->lock);
   gm__stock *stock = device->stock;
@@ -22,9 +22,11 @@ static gm__ring *staging_detach(gm_device *device, bool forked, gm_memory *out_m
   if (stock && stock->own.ring && stock->users == 1) {
     ring = stock->own.ring;
     stock->own.ring = NULL;
-    *out_memory = stock->own.scatter_memory;
-    stock->own.scatter_memory = (gm_memory){.handle = 0};
-    stock->own.scatter_measured = false;
+    for (int use = 0; use < GM__BESIDES; use++) {
+      out_beside[use] = stock->own.beside[use].memory;
+      stock->own.beside[use].memory = (gm_memory){.handle = 0};
+      stock->own.beside[use].known = false;
+    }
   }
   if (!forked) gm__mutex_unlock(&device->lock);
   return ring;
@@ -33,13 +35,13 @@ static gm__ring *staging_detach(gm_device *device, bool forked, gm_memory *out_m
 static gm_status staging_end(gm_device *device, gm_error *err);
 
 /* False: it has one. */
-static bool staging_attach(gm_device *device, gm__ring *ring, const gm_memory *memory) {
+static bool staging_attach(gm_device *device, gm__ring *ring, const gm_memory *beside) {
   gm__mutex_lock(&device->lock);
   const bool first = !device->stock->own.ring;
   if (first) device->stock->own.ring = ring;
-  if (first && memory) {
-    device->stock->own.scatter_memory = *memory;
-    device->stock->own.scatter_measured = memory->handle != 0;
+  for (int use = 0; use < GM__BESIDES && first && beside; use++) {
+    device->stock->own.beside[use].memory = beside[use];
+    device->stock->own.beside[use].known = beside[use].handle != 0;
   }
   device->end_stock = staging_end;
   gm__mutex_unlock(&device->lock);
@@ -47,12 +49,14 @@ static bool staging_attach(gm_device *device, gm__ring *ring, const gm_memory *m
 }
 
 static gm_status staging_end(gm_device *device, gm_error *err) {
-  gm_memory memory = {.handle = 0};
-  gm__ring *ring = staging_detach(device, gm__context_forked(device->ctx), &memory);
+  gm_memory beside[GM__BESIDES] = {{.handle = 0}};
+  gm__ring *ring = staging_detach(device, gm__context_forked(device->ctx), beside);
   const gm_status status = gm__ring_destroy(ring, err);
-  if (status == GM_OK && memory.handle) gm__device_free(device, &memory, NULL);
+  for (int use = 0; use < GM__BESIDES && status == GM_OK; use++) {
+    if (beside[use].handle) gm__device_free(device, &beside[use], NULL);
+  }
   if (status == GM_OK) return gm__stock_end(device, err);
-  staging_attach(device, ring, &memory);
+  staging_attach(device, ring, beside);
   return status;
 }
 
@@ -98,21 +102,21 @@ void gm__staging_set_small(gm_device *device, uint64_t bytes) {
   gm__mutex_unlock(&device->lock);
 }
 
-bool gm__staging_scatter(gm_device *device, uint64_t *out_bytes, gm_memory *out_memory) {
+bool gm__staging_beside(gm_device *device, gm__beside use, uint64_t *out_most, gm_memory *out_memory) {
   gm__mutex_lock(&device->lock);
-  const bool measured = device->stock->own.scatter_measured;
-  *out_bytes = device->stock->own.scatter;
-  *out_memory = device->stock->own.scatter_memory;
+  const bool known = device->stock->own.beside[use].known;
+  *out_most = device->stock->own.beside[use].most;
+  *out_memory = device->stock->own.beside[use].memory;
   gm__mutex_unlock(&device->lock);
-  return measured;
+  return known;
 }
 
-void gm__staging_set_scatter(gm_device *device, uint64_t bytes, const gm_memory *memory) {
+void gm__staging_set_beside(gm_device *device, gm__beside use, uint64_t most, const gm_memory *memory) {
   gm__mutex_lock(&device->lock);
-  const bool first = !device->stock->own.scatter_measured;
-  if (first) device->stock->own.scatter = bytes;
-  if (first) device->stock->own.scatter_memory = *memory;
-  device->stock->own.scatter_measured = true;
+  const bool first = !device->stock->own.beside[use].known;
+  if (first) device->stock->own.beside[use].most = most;
+  if (first) device->stock->own.beside[use].memory = *memory;
+  device->stock->own.beside[use].known = true;
   gm__mutex_unlock(&device->lock);
   if (!first && memory->handle) gm__device_free(device, memory, NULL); /* another thread was first */
 }

@@ -3,6 +3,7 @@
 #define GM_CORE_STAGING_STAGING_H
 
 #include "core/staging/ring.h"
+#include "core/staging/stock.h"
 
 /* The device's ring. It lives until as many gm__staging_close as there were opens; it may live longer. Errors:
  * OUT_OF_HOST_MEMORY. */
@@ -14,10 +15,10 @@ void gm__staging_close(gm_device *device);
 bool gm__staging_small(gm_device *device, uint64_t *out);
 void gm__staging_set_small(gm_device *device, uint64_t bytes);
 
-/* The second limit, for copies that the device scatters itself. 0: it never does. *out_memory is memory of the device
- * for them. Setting gives it to the staging. False and REQUIRES: as above. */
-bool gm__staging_scatter(gm_device *device, uint64_t *out_bytes, gm_memory *out_memory);
-void gm__staging_set_scatter(gm_device *device, uint64_t bytes, const gm_memory *memory);
+/* The device works on bytes of a slot in its own memory beside it, *out_memory: on up to *out_most of a copy; 0: never.
+ * Setting gives it to the staging. False and REQUIRES: as above. */
+bool gm__staging_beside(gm_device *device, gm__beside use, uint64_t *out_most, gm_memory *out_memory);
+void gm__staging_set_beside(gm_device *device, gm__beside use, uint64_t most, const gm_memory *memory);
 
 /* Bytes per second up and down at best. False: they were not measured, and are 0. */
 bool gm__staging_links(gm_device *device, double *out_up, double *out_down);

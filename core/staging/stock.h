@@ -12,6 +12,9 @@
 
 enum { GM__STOCK_SLOTS = 64 /* of a chunk, at most */ };
 
+/* The uses of the device's own memory beside the slots. */
+typedef enum gm__beside { GM__BESIDE_SCATTER, GM__BESIDE_EXPAND, GM__BESIDES } gm__beside;
+
 typedef struct gm__stock_chunk {
   unsigned char *host;
   uint64_t bytes;
@@ -32,13 +35,15 @@ typedef struct gm__stock {
     bool measured;
     uint64_t small;  /* of `measured` */
     double up, down; /* 0: not measured */
-    bool scatter_measured;
-    uint64_t scatter;         /* of `scatter_measured` */
-    gm_memory scatter_memory; /* of the device; handle 0: none. It goes with the ring */
-  } own;                      /* of staging.h. Under the device's lock */
-  gm__mutex lock;             /* guards the members below, and all rings */
-  uint64_t most;              /* bytes that it may have; a ring's only slot may lie beyond */
-  uint64_t bytes;             /* of its chunks, and of those being made */
+    struct {
+      bool known;
+      uint64_t most;    /* of `known` */
+      gm_memory memory; /* of the device; handle 0: none. It goes with the ring */
+    } beside[GM__BESIDES];
+  } own;          /* of staging.h. Under the device's lock */
+  gm__mutex lock; /* guards the members below, and all rings */
+  uint64_t most;  /* bytes that it may have; a ring's only slot may lie beyond */
+  uint64_t bytes; /* of its chunks, and of those being made */
   gm__stock_chunk *chunks;
   gm__ring *rings;
   gm_error unable; /* why the device can use no memory of the host's; GM_OK: it can, or was not asked */

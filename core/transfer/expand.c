@@ -1,4 +1,6 @@
 /* gm_block_expand: by a kernel of the device, else by the host. */
+#include "core/transfer/expand.h"
+
 #include <inttypes.h>
 
 #include "core/base/alloc.h"
@@ -14,6 +16,12 @@ enum { EXPAND_PIECE = 16 << 20, EXPAND_ROOM = 64 << 10 };
 
 static const char expand_op[] = "gm_block_expand";
 
+bool gm__expand_type(const gm_codec *codec, gm_dtype *out) {
+  const bool bf16 = codec && codec == gm_codec_find("bf16");
+  *out = bf16 ? GM_DTYPE_BF16 : GM_DTYPE_F16;
+  return bf16 || (codec && codec == gm_codec_find("fp16"));
+}
+
 typedef struct expansion {
   gm_pool *to_pool, *from_pool;
   const gm_block *to, *from;
@@ -24,8 +32,8 @@ typedef struct expansion {
 
 static gm_status expand_check(const expansion *e, gm_error *err) {
   gm__span_copy to, from = {.left = 0};
-  const bool bf16 = e->codec && e->codec == gm_codec_find("bf16");
-  if (!bf16 && (!e->codec || e->codec != gm_codec_find("fp16"))) {
+  gm_dtype type;
+  if (!gm__expand_type(e->codec, &type)) {
     return gm__bad_argument(err, expand_op, "`codec` is neither \"bf16\" nor \"fp16\" of gm_codec_find");
   }
   if (e->to_offset % 4 || e->from_offset % 2) {
@@ -47,7 +55,8 @@ static gm_status expand_on_device(const expansion *e, gm_point *out, gm_error *e
   gm_status status = gm__access_open(e->to_pool, e->to, e->to_offset, 4 * e->count, expand_op, &to, err);
   if (!status) status = gm__access_open(e->from_pool, e->from, e->from_offset, 2 * e->count, expand_op, &from, err);
   if (!status) status = gm__access_stream(to.device, e->stream, expand_op, &on, err);
-  const gm_dtype type = e->codec == gm_codec_find("bf16") ? GM_DTYPE_BF16 : GM_DTYPE_F16;
+  gm_dtype type = GM_DTYPE_BF16;
+  gm__expand_type(e->codec, &type);
   for (uint64_t at = 0, piece; at < e->count && !status; at += piece) {
     piece = gm__min(e->count - at, EXPAND_PIECE);
     gm_backend_point *end = e->stream && out && at + piece == e->count ? &point : NULL;

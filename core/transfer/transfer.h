@@ -28,19 +28,22 @@ typedef enum gm__transfer_way {
 } gm__transfer_way;
 
 typedef enum gm__transfer_path {
-  GM__TRANSFER_DIRECT, /* by a copy of its own, from and to the caller's memory */
-  GM__TRANSFER_HOST,   /* by the host, as soon as the stream is done; else DIRECT */
-  GM__TRANSFER_BOX,    /* strided, from and to the caller's memory, whole */
-  GM__TRANSFER_PACKED, /* through the ring, with others as one copy */
-  GM__TRANSFER_STAGED  /* through the ring, by a copy of its own */
+  GM__TRANSFER_DIRECT,  /* by a copy of its own, from and to the caller's memory */
+  GM__TRANSFER_HOST,    /* by the host, as soon as the stream is done; else DIRECT */
+  GM__TRANSFER_BOX,     /* strided, from and to the caller's memory, whole */
+  GM__TRANSFER_PACKED,  /* through the ring, with others as one copy */
+  GM__TRANSFER_STAGED,  /* through the ring, by a copy of its own */
+  GM__TRANSFER_EXPANDED /* through the ring, one copy at a time, in half of the bytes if the device can */
 } gm__transfer_path;
 
 /* The codec of a copy, and how its ends are cut. */
 typedef struct gm__transfer_codec {
   const gm_codec *codec;
   gm_codec_way way;
-  bool roomy; /* a piece is larger than a slot: it lies in a room of the transfer, and is cut anywhere */
-  bool flows; /* it is larger, and its codec works in parts: it needs no room */
+  bool roomy;   /* a piece is larger than a slot: it lies in a room of the transfer, and is cut anywhere */
+  bool flows;   /* it is larger, and its codec works in parts: it needs no room */
+  bool by_host; /* of GM__TRANSFER_EXPANDED: no kernel of the device does it */
+  bool expands; /* the caller asks that the device makes its floats whole */
   uint64_t host_bytes;
   uint64_t *out_host_bytes;
   uint64_t chunk, host_chunk; /* on the device and on the host; of a whole piece all bytes */
@@ -103,6 +106,7 @@ typedef struct gm__transfer_load {
   uint64_t ticket; /* the engine's copy; 0: gm's own */
   bool answered;   /* of a ticket */
   bool packed;     /* copies have places in the slot */
+  bool expanded;   /* by the device */
   uint64_t submitted_ns;
 } gm__transfer_load;
 
@@ -139,8 +143,8 @@ struct gm_transfer {
   uint64_t at_copy, at;
   uint64_t tickets; /* given so far */
   uint64_t begun_ns;
-  uint64_t end_ns;                   /* when the last load was seen to end */
-  double ceiling[GM__TRANSFER_WAYS]; /* bytes per second; 0: not measured */
+  uint64_t end_ns;                     /* when the last load was seen to end */
+  double ceiling[GM__TRANSFER_INSIDE]; /* bytes per second, up and down; 0: not measured */
   uint64_t ended_bytes[GM__TRANSFER_WAYS];
   double busy[GM__TRANSFER_WAYS]; /* seconds of each way */
   gm_transfer_stats stats;        /* `why` stays as the plan left it */
@@ -172,6 +176,24 @@ gm_status gm__transfer_fill(const gm_transfer *t, const gm__transfer_copy *copy,
                             unsigned char *slot, gm_error *err);
 gm_status gm__transfer_empty(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
                              const unsigned char *slot, uint64_t *out_bytes, gm_error *err);
+
+/* --- transfer_expand.c --- */
+
+/* Checks what `expand` needs. REQUIRES: the copy has its way. */
+gm_status gm__transfer_plan_expand(const gm__transfer_copy *copy, const gm_copy *asked, const char *op, gm_error *err);
+
+/* How many bytes of the block go through a slot. */
+uint64_t gm__transfer_expand_most(const gm__ring_slot *slot);
+
+/* For the driver: the host makes floats whole in a slot. */
+gm_status gm__transfer_expand_fill(const gm__transfer_copy *copy, uint64_t at, uint64_t bytes, unsigned char *slot,
+                                   gm_error *err);
+
+/* For the driver: the device does. NOT_SUPPORTED: it has no kernel or no memory for it; the room of the slot that
+ * gm__transfer_expand_fill writes is free, and *point may be set. After another failure nothing is under way. REQUIRES:
+ * a stream, and a copy of one memory. */
+gm_status gm__transfer_expand(const gm_transfer *t, const gm__transfer_copy *copy, uint64_t at, uint64_t bytes,
+                              const gm__ring_slot *slot, gm_point *point, gm_error *err);
 
 /* --- transfer_end.c --- */
 
@@ -242,10 +264,15 @@ gm_status gm__transfer_settle_one(gm_transfer *t, uint64_t deadline);
 /* Ends what gm submitted, and what the engine has answered for. TIMEOUT: there is a piece without an answer. */
 gm_status gm__transfer_settle_answered(gm_transfer *t);
 
-/* Fills in the times of the stats, as of `now`. */
-void gm__transfer_times(gm_transfer *t, uint64_t now);
-
 /* The first failure stays. */
 void gm__transfer_fail(gm_transfer *t, uint64_t copy, uint64_t offset, const gm_error *why);
+
+/* --- transfer_figures.c: for the driver --- */
+
+/* The load has been seen to end now. Loads run one after the other. */
+void gm__transfer_time(gm_transfer *t, const gm__transfer_load *load);
+
+/* Fills in the times of the stats, as of `now`. */
+void gm__transfer_times(gm_transfer *t, uint64_t now);
 
 #endif

@@ -15,6 +15,7 @@
 
 static gm_status codec_check_none(const gm_copy *asked, const char *op, gm_error *err) {
   const char *name = asked->host_bytes       ? "host_bytes"
+                     : asked->expand         ? "expand"
                      : asked->out_host_bytes ? "out_host_bytes"
                      : asked->codec_way      ? "codec_way"
                                              : NULL;
@@ -49,7 +50,7 @@ static gm_status codec_cut(const gm__transfer_copy *copy, gm__transfer_codec *co
   const gm_status status = gm__codec_chunk(codec->codec, &plain, &encoded, &why);
   if (status) return gm__fail(err, status, op, "`codec`: %s", why.message);
   const bool plain_on_host = (codec->way == GM_CODEC_ENCODE) == (copy->way == GM__TRANSFER_UP);
-  codec->chunk = !plain ? bytes : plain_on_host ? encoded : plain;
+  codec->chunk = !plain ? bytes : plain_on_host && !codec->expands ? encoded : plain;
   codec->host_chunk = !plain ? codec->host_bytes : plain_on_host ? plain : encoded;
   codec->cut = codec->chunk;
   const uint64_t chunks = bytes / codec->chunk;
@@ -81,15 +82,16 @@ static gm_status codec_new(gm_transfer *t, const gm__transfer_copy *copy, gm__tr
 gm_status gm__transfer_plan_codec(gm_transfer *t, gm__transfer_copy *copy, const gm_copy *asked, const char *op,
                                   gm_error *err) {
   gm__transfer_codec *codec = NULL;
-  if (asked->reserved) return gm__bad_argument(err, op, "`reserved` is not 0");
   copy->codec = NULL;
   if (!asked->codec) return codec_check_none(asked, op, err);
   gm_status status = codec_check_ends(copy, asked, op, err);
+  if (!status) status = gm__transfer_plan_expand(copy, asked, op, err);
   if (!status) status = codec_check_plain(copy, asked, op, err);
   if (!status) status = codec_new(t, copy, &codec, op, err);
   if (status) return status;
   *codec = (gm__transfer_codec){.codec = asked->codec,
                                 .way = asked->codec_way,
+                                .expands = asked->expand,
                                 .host_bytes = asked->host_bytes,
                                 .out_host_bytes = asked->out_host_bytes};
   copy->codec = codec;
@@ -244,6 +246,7 @@ gm_status gm__transfer_fill(const gm_transfer *t, const gm__transfer_copy *copy,
     memcpy(slot, gm__transfer_host(copy, at), (size_t)bytes);
     return GM_OK;
   }
+  if (copy->codec->expands) return gm__transfer_expand_fill(copy, at, bytes, slot, err);
   if (copy->codec->flows) return flow_up(t, copy, at, bytes, slot, err);
   if (!copy->codec->roomy) return codec_up(copy, at, bytes, slot, err);
   unsigned char *room = t->codecs->room[GM__TRANSFER_UP]; /* of one copy after the other */

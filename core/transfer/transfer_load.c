@@ -56,7 +56,8 @@ static uint64_t load_part(const gm_transfer *t, const gm__transfer_load *load, u
 /* The next copies: as much as `room` bytes hold, of one way, through the ring or past it. */
 static void load_cut(const gm_transfer *t, uint64_t room, gm__transfer_load *load) {
   const gm__transfer_copy *first = &t->copies[t->at_copy];
-  const uint64_t most = t->record ? 1 : first->path == GM__TRANSFER_PACKED ? t->row_count : GM__TRANSFER_JOINS;
+  const bool alone = t->record || first->path == GM__TRANSFER_EXPANDED;
+  const uint64_t most = alone ? 1 : first->path == GM__TRANSFER_PACKED ? t->row_count : GM__TRANSFER_JOINS;
   *load = (gm__transfer_load){.first = t->at_copy, .first_at = t->at};
   for (uint64_t i = t->at_copy, at = t->at; i < t->count && i - t->at_copy < most && room;) {
     const gm__transfer_copy *copy = &t->copies[i];
@@ -109,7 +110,7 @@ static void load_count(gm_transfer *t, const gm__transfer_copy *copy, uint64_t b
   t->stats.link_bytes += bytes;
   t->stats.link_copies++;
   gm__traffic_count(t->device, copy->way == GM__TRANSFER_UP ? GM__TRAFFIC_UP : GM__TRAFFIC_DOWN, bytes, bytes);
-  if (copy->path == GM__TRANSFER_STAGED) t->stats.staged_bytes += bytes;
+  if (copy->path >= GM__TRANSFER_STAGED) t->stats.staged_bytes += bytes;
 }
 
 /* The engine copies it: it gets the piece, which is one part of one copy. */
@@ -212,6 +213,27 @@ static void load_submit_packed(gm_transfer *t, gm__transfer_load *load) {
   load->last_end = load->first_at;
 }
 
+/* The host does what the device cannot, now and for the rest of the copy. */
+static void load_submit_expanded(gm_transfer *t, gm__transfer_load *load) {
+  const gm__transfer_copy *copy = &t->copies[load->first];
+  const uint64_t at = load->first_at, bytes = load->last_end - at;
+  gm_error why;
+  gm__error_none(&why);
+  copy->codec->by_host = copy->codec->by_host || !t->stream || !copy->one_memory;
+  gm_status status = GM_ERR_NOT_SUPPORTED;
+  if (!copy->codec->by_host) status = gm__transfer_expand(t, copy, at, bytes, load->slot, &load->point, &why);
+  load->expanded = !status;
+  copy->codec->by_host = status == GM_ERR_NOT_SUPPORTED;
+  if (copy->codec->by_host) status = load_submit(t, load);
+  if (load->expanded) load_count(t, copy, bytes / 2);
+  if (!status) status = load_point(t, load, true, &why);
+  if (!status) return;
+  if (t->stats.status == GM_OK) load_fail(t, load->first, at, &why);
+  gm__access_rest(t->stream); /* what came before the failure may use the slot */
+  gm_point_release(t->device, &load->point);
+  load->last_end = at; /* nothing of it counts as submitted */
+}
+
 /* The ring gets an up-going slot at once, so it need not wait until somebody asks for the transfer. */
 static void load_give_early(const gm_transfer *t, gm__transfer_load *load) {
   gm_point point = {0};
@@ -280,6 +302,8 @@ static void load_begin(gm_transfer *t, gm__transfer_load *load) {
   } else {
     if (t->copies[load->first].path == GM__TRANSFER_PACKED) {
       load_submit_packed(t, load);
+    } else if (t->copies[load->first].path == GM__TRANSFER_EXPANDED) {
+      load_submit_expanded(t, load);
     } else if (!load_by_host(t, load)) {
       load_submit(t, load);
     }
@@ -293,34 +317,6 @@ static void load_begin(gm_transfer *t, gm__transfer_load *load) {
   t->at_copy = next_copy;
   t->at = next;
   load_skip(t);
-}
-
-/* --- figures --- */
-
-static double load_seconds(uint64_t from, uint64_t to) { return to > from ? (double)(to - from) * 1e-9 : 0; }
-
-/* The load has been seen to end now. Loads run one after the other. */
-static void load_time(gm_transfer *t, const gm__transfer_load *load) {
-  const uint64_t now = gm__now_ns();
-  t->busy[t->copies[load->first].way] += load_seconds(gm__max(load->submitted_ns, t->end_ns), now);
-  t->end_ns = now;
-}
-
-static double load_utilisation(const gm_transfer *t, gm__transfer_way way) {
-  const double possible = t->ceiling[way] * t->busy[way];
-  return possible > 0 ? (double)t->ended_bytes[way] / possible : 0;
-}
-
-void gm__transfer_times(gm_transfer *t, uint64_t now) {
-  gm_transfer_stats *stats = &t->stats;
-  stats->seconds = load_seconds(t->begun_ns, now);
-  stats->up = t->busy[GM__TRANSFER_UP];
-  stats->down = t->busy[GM__TRANSFER_DOWN];
-  stats->inside = t->busy[GM__TRANSFER_INSIDE];
-  stats->up_utilisation = load_utilisation(t, GM__TRANSFER_UP);
-  stats->down_utilisation = load_utilisation(t, GM__TRANSFER_DOWN);
-  const double busy = stats->up + stats->down + stats->inside;
-  stats->overhead = stats->seconds > busy ? (stats->seconds - busy) / stats->seconds : 0;
 }
 
 /* --- ending a load --- */
@@ -366,7 +362,10 @@ static void load_arrive(gm_transfer *t, const gm__transfer_load *load) {
     }
     if (!follows) continue;
     copy->arrived += came;
-    t->ended_bytes[copy->way] += came;
+    t->ended_bytes[copy->way] += load->expanded ? came / 2 : came;
+    if (copy->codec && copy->codec->expands) {
+      *(load->expanded ? &t->stats.device_expanded : &t->stats.host_expanded) += came;
+    }
     t->stats.useful_bytes += came;
   }
 }
@@ -380,7 +379,7 @@ static gm_status load_retire(gm_transfer *t, uint64_t deadline) {
   gm_status status = load_wait_answer(t, load, deadline);
   if (!status) status = gm_point_wait(t->device, &load->point, gm__deadline_left(deadline), &why);
   if (status == GM_ERR_TIMEOUT) return status;
-  load_time(t, load);
+  gm__transfer_time(t, load);
   if (status == GM_OK) {
     load_arrive(t, load);
   } else {
@@ -446,6 +445,14 @@ static gm_status load_slot(gm_transfer *t, uint64_t deadline, gm__ring_slot **ou
   return status;
 }
 
+/* How much a load may have. */
+static uint64_t load_most(gm__transfer_path path, const gm__ring_slot *slot) {
+  if (path == GM__TRANSFER_EXPANDED) return gm__transfer_expand_most(slot);
+  if (path == GM__TRANSFER_PACKED) return gm__min(slot->bytes, GM__TRANSFER_ROOM);
+  if (slot) return gm__min(slot->bytes, LOAD_DIRECT_BYTES);
+  return path == GM__TRANSFER_BOX ? UINT64_MAX : LOAD_DIRECT_BYTES;
+}
+
 static gm_status load_next(gm_transfer *t, uint64_t deadline) {
   const gm__transfer_path path = t->copies[t->at_copy].path;
   const bool direct = path < GM__TRANSFER_PACKED;
@@ -455,10 +462,7 @@ static gm_status load_next(gm_transfer *t, uint64_t deadline) {
   if (t->in_flight == t->load_most && !load_room(t)) return load_retire(t, deadline);
   if (!direct && load_slot(t, deadline, &slot) == GM_ERR_TIMEOUT) return GM_ERR_TIMEOUT;
   if (!direct && !slot) return GM_OK; /* it failed */
-  const uint64_t most = path == GM__TRANSFER_PACKED ? GM__TRANSFER_ROOM
-                        : path == GM__TRANSFER_BOX  ? UINT64_MAX
-                                                    : LOAD_DIRECT_BYTES;
-  load_cut(t, slot ? gm__min(slot->bytes, most) : most, &load);
+  load_cut(t, load_most(path, slot), &load);
   load.slot = slot;
   load_begin(t, &load);
   return GM_OK;

@@ -154,7 +154,7 @@ uint64_t gm__transfer_small_bytes(gm_device *device) {
 uint64_t gm__transfer_scatter_bytes(gm_device *device, gm__ring *ring, gm_memory *out_memory) {
   uint64_t most = 0;
   gm__ring_info info;
-  if (gm__staging_scatter(device, &most, out_memory)) return most;
+  if (gm__staging_beside(device, GM__BESIDE_SCATTER, &most, out_memory)) return most;
   gm__ring_figures(ring, &info);
   measure m = {.device = device};
   const gm__device_request request = {.bytes = (uint64_t)info.most * GM__TRANSFER_ROOM};
@@ -165,7 +165,7 @@ uint64_t gm__transfer_scatter_bytes(gm_device *device, gm__ring *ring, gm_memory
   }
   if (!most && m.beside.handle) gm__device_free(device, &m.beside, NULL);
   if (!most) m.beside = (gm_memory){.handle = 0};
-  gm__staging_set_scatter(device, most, &m.beside);
-  gm__staging_scatter(device, &most, out_memory);
+  gm__staging_set_beside(device, GM__BESIDE_SCATTER, most, &m.beside);
+  gm__staging_beside(device, GM__BESIDE_SCATTER, &most, out_memory);
   return most;
 }

@@ -62,7 +62,7 @@ enum { PLAN_SMALL_MOST = 65536, PLAN_PACK_LEAST = 16 };
 static gm__transfer_path plan_path(const gm_transfer *t, const gm__transfer_copy *copy) {
   const gm__transfer_ends *what = &copy->what;
   if (copy->path == GM__TRANSFER_BOX) return copy->path;
-  if (copy->codec) return GM__TRANSFER_STAGED;
+  if (copy->codec) return copy->codec->expands ? GM__TRANSFER_EXPANDED : GM__TRANSFER_STAGED;
   if (copy->way == GM__TRANSFER_INSIDE || !what->bytes || !t->stream) return GM__TRANSFER_DIRECT;
   if (copy->hosted && what->bytes <= PLAN_SMALL_MOST && !t->record) return GM__TRANSFER_HOST;
   if (t->device->info.unified) return GM__TRANSFER_DIRECT;
@@ -144,7 +144,7 @@ static gm_status plan_ways(gm_transfer *t, const char *op, gm_error *err) {
   uint64_t may_pack = 0;
   for (uint64_t i = 0; i < t->count; i++) {
     t->copies[i].path = plan_path(t, &t->copies[i]);
-    staged = staged || t->copies[i].path == GM__TRANSFER_STAGED;
+    staged = staged || t->copies[i].path >= GM__TRANSFER_STAGED;
     may_pack += plan_may_pack(t, &t->copies[i]);
   }
   const bool packs = plan_packs(t, may_pack);

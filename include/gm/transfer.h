@@ -55,7 +55,11 @@ typedef struct gm_copy {
    * must be exactly so many. On the way up a codec makes exactly `bytes`. */
   uint64_t *out_host_bytes;
   gm_codec_way codec_way;
-  uint32_t reserved; /* 0 */
+  /* From the host, with gm_codec_find("bf16") or "fp16": floats of 16 bits go over the link, and the block gets floats
+   * of 32 bits. `bytes` are those of the latter. ENCODE: the host has floats of 32 bits too, and their error is that of
+   * the codec. DECODE: it has those of 16 bits, and nothing is lost. A kernel of the device makes them whole; where
+   * there is none, the host does, and the link saves nothing (gm_transfer_stats). to.offset is a multiple of 4. */
+  bool expand;
   /* A strided copy: a box whose offsets count from those of the ends. `bytes` are those of all its rows. It goes as one
    * copy, past the ring, and arrives as a whole. Borrowed until the transfer is done. It has no codec. NULL: the bytes
    * lie next to each other at both ends. */
@@ -105,6 +109,8 @@ typedef struct gm_transfer_stats {
   /* Bytes of each way in its busy time, as a share of what gm_transfer_measure said. 0: it was not measured before the
    * transfer began, or nothing went that way. */
   double up_utilisation, down_utilisation;
+  uint64_t device_expanded;       /* of copies with `expand`: bytes of `useful_bytes` that the device made whole */
+  uint64_t host_expanded;         /* and that the host did */
   char why[GM_TRANSFER_WHY_SIZE]; /* why the ring is smaller than it could be, or not page-locked; "": it is neither */
 } gm_transfer_stats;
 

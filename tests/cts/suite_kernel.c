@@ -159,6 +159,7 @@ static void kernel_expand_parts(cts *t) {
                    to_at = 4 * (cts_random(t, 60000) / 4 * 4 + i / 3);
     if (!kernel_expands(t, pair, to_at, from_at, counts[i], i % 2 ? GM_DTYPE_F16 : GM_DTYPE_BF16)) return;
   }
+  if (!kernel_expands(t, pair, 0, 0, 0, GM_DTYPE_F16)) return;
   const uint64_t last = sizeof pair->here - 2, end = sizeof pair->want - 4; /* the last number of both memories */
   kernel_expands(t, pair, end, last, 1, GM_DTYPE_F16);
 }

@@ -84,7 +84,7 @@ static gm_status scatter_always(const session *s, gm_error *err) {
   const gm__device_request request = {.bytes = (uint64_t)info.most << 20};
   status = gm__device_alloc(s->device, &request, &memory, err);
   gm__staging_set_small(s->device, 4096);
-  if (status == GM_OK) gm__staging_set_scatter(s->device, 4096, &memory);
+  if (status == GM_OK) gm__staging_set_beside(s->device, GM__BESIDE_SCATTER, 4096, &memory);
   gm__staging_close(s->device);
   return status;
 }
@@ -116,6 +116,23 @@ static gm_status scatter_expand(const session *s, gm_error *err) {
   return status;
 }
 
+/* Numbers go up, and are made whole on their way. */
+static gm_status scatter_expand_up(session *s, gm_error *err) {
+  enum { NUMBERS = 300 };
+  uint32_t sent[NUMBERS], got[NUMBERS];
+  for (uint32_t i = 0; i < NUMBERS; i++) sent[i] = i * 7 << 16;
+  const gm_copy copy = {.struct_size = sizeof copy,
+                        .to = {.pool = s->pool, .block = &s->blocks[0], .offset = 4},
+                        .from = {.host = sent},
+                        .bytes = sizeof sent,
+                        .host_bytes = sizeof sent,
+                        .codec = gm_codec_find("bf16"),
+                        .expand = true};
+  gm_status status = transfer_run(s, &copy, 1, s->streams[0], err);
+  if (status == GM_OK) status = gm_block_read(s->pool, &s->blocks[0], 4, got, sizeof got, s->streams[0], NULL, err);
+  return status || memcmp(sent, got, sizeof got) == 0 ? status : transfer_wrong(err);
+}
+
 gm_status scenario_scatter(session *s, gm_error *err) {
   gm_copy copies[TRANSFER_SCATTERS];
   gm_status status = transfer_open(s, err);
@@ -127,5 +144,6 @@ gm_status scenario_scatter(session *s, gm_error *err) {
   scatter_cut(s, false, copies);
   if (status == GM_OK) status = transfer_run(s, copies, TRANSFER_SCATTERS, s->streams[0], err);
   if (status == GM_OK) status = transfer_compare(TRANSFER_SCATTERS * TRANSFER_SMALL, err);
-  return status ? status : scatter_expand(s, err);
+  if (status == GM_OK) status = scatter_expand(s, err);
+  return status ? status : scatter_expand_up(s, err);
 }

@@ -1,8 +1,9 @@
 /* gm_block_expand on a pool of any backend: every number of 16 bits against the codec's decoder, on the stream and
- * without. Needs cmocka.h included before. */
+ * without. Then the same as a wish of transfers and pipelines. Needs cmocka.h included before. */
 #ifndef GM_TESTS_SUPPORT_EXPAND_SCENE_H
 #define GM_TESTS_SUPPORT_EXPAND_SCENE_H
 
+#include "core/staging/staging.h"
 #include "gm/transfer.h"
 #include "support/pool_bench.h"
 
@@ -38,12 +39,66 @@ static inline void expand_check_codec(const pool_bench *bench, gm_stream *stream
   assert_int_equal(gm_free(bench->pool, &to, stream), GM_OK);
 }
 
+/* Floats go up as those of 16 bits, and are whole in the block: more of them than one slot takes, and the last few. */
+enum { EXPAND_MANY = EXPAND_ALL / 2 + 3, EXPAND_FEW = 5, EXPAND_SLOTS = 3, EXPAND_SLOT = 98304 };
+
+static inline gm_copy expand_copy(const pool_bench *bench, const gm_block *to, uint64_t at, const void *from,
+                                  uint64_t count, const char *name, gm_codec_way way) {
+  return (gm_copy){.struct_size = sizeof(gm_copy),
+                   .to = {.pool = bench->pool, .block = to, .offset = 4 * at},
+                   .from = {.host = (void *)(uintptr_t)from},
+                   .bytes = 4 * count,
+                   .host_bytes = way == GM_CODEC_ENCODE ? 4 * count : 2 * count,
+                   .codec = gm_codec_find(name),
+                   .codec_way = way,
+                   .expand = true};
+}
+
+static inline gm_transfer_stats expand_run(const pool_bench *bench, const gm_copy *copies, uint64_t count,
+                                           gm_stream *stream) {
+  const gm_transfer_params params = {.struct_size = sizeof params, .stream = stream};
+  gm_transfer_stats stats = {.struct_size = sizeof stats};
+  gm_transfer *transfer;
+  pool_bench_ok(gm_transfer_start(bench->device, copies, count, &params, &transfer, err));
+  pool_bench_ok(gm_transfer_wait(transfer, UINT64_MAX, &stats, err));
+  pool_bench_ok(gm_transfer_release(transfer, err));
+  return stats;
+}
+
+static inline void expand_check_transfer(const pool_bench *bench, gm_stream *stream, const char *name, bool by_host) {
+  static uint16_t halves[EXPAND_MANY + 1];
+  static uint32_t floats[EXPAND_FEW], want[EXPAND_MANY + EXPAND_FEW], got[EXPAND_MANY + EXPAND_FEW];
+  uint64_t bytes = 0;
+  uint16_t few[EXPAND_FEW];
+  gm_block to = expand_take(bench, sizeof got);
+  for (uint32_t i = 0; i < EXPAND_MANY; i++) halves[i + 1] = (uint16_t)(i * 2 + 1);
+  for (uint32_t i = 0; i < EXPAND_FEW; i++) floats[i] = 0x3f812345 + i * 0x1111111;
+  pool_bench_ok(gm_codec_decode(gm_codec_find(name), halves + 1, 2 * EXPAND_MANY, want, 4 * EXPAND_MANY, &bytes, err));
+  pool_bench_ok(gm_codec_encode(gm_codec_find(name), floats, sizeof floats, few, sizeof few, &bytes, err));
+  pool_bench_ok(gm_codec_decode(gm_codec_find(name), few, sizeof few, want + EXPAND_MANY, sizeof floats, &bytes, err));
+  const gm_copy copies[] = {
+      expand_copy(bench, &to, 0, halves + 1, EXPAND_MANY, name, GM_CODEC_DECODE),
+      expand_copy(bench, &to, EXPAND_MANY, floats, EXPAND_FEW, name, GM_CODEC_ENCODE),
+  };
+  const gm_transfer_stats stats = expand_run(bench, copies, 2, stream);
+  pool_bench_ok(gm_block_read(bench->pool, &to, 0, got, sizeof got, stream, NULL, err));
+  assert_memory_equal(got, want, sizeof got);
+  assert_int_equal(stats.device_expanded, by_host ? 0 : sizeof got);
+  assert_int_equal(stats.host_expanded, by_host ? sizeof got : 0);
+  assert_int_equal(stats.link_bytes, by_host ? sizeof got : sizeof got / 2);
+  assert_int_equal(stats.useful_bytes, sizeof got);
+  assert_int_equal(gm_free(bench->pool, &to, stream), GM_OK);
+}
+
 static inline void expand_check(const pool_bench *bench, bool by_host) {
   gm_stream *stream;
+  pool_bench_ok(gm__staging_shape(bench->device, EXPAND_SLOTS, EXPAND_SLOT, err));
   pool_bench_ok(gm_stream_create(bench->device, &stream, err));
   expand_check_codec(bench, stream, "bf16", by_host);
   expand_check_codec(bench, stream, "fp16", by_host);
   expand_check_codec(bench, NULL, "fp16", by_host);
+  expand_check_transfer(bench, stream, "bf16", by_host);
+  expand_check_transfer(bench, NULL, "fp16", by_host);
   pool_bench_ok(gm_stream_close(stream, err));
 }
 

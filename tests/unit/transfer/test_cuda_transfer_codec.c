@@ -83,6 +83,21 @@ static gm_copy with(gm_copy copy, const gm_codec *codec, gm_codec_way way, uint6
 static gm_copy half_up(void) { return with(copy_up(0, HALF), codec("bf16"), GM_CODEC_ENCODE, PLAIN); }
 static gm_copy half_down(void) { return with(copy_down(0, HALF), codec("bf16"), GM_CODEC_DECODE, PLAIN); }
 
+/* The device makes the floats whole. */
+static gm_copy whole_up(void) {
+  gm_copy copy = with(copy_up(0, PLAIN), codec("bf16"), GM_CODEC_ENCODE, PLAIN);
+  copy.expand = true;
+  return copy;
+}
+
+static void check_whole(void) {
+  gm_error err;
+  memset(down, 0, BYTES);
+  ok(gm_block_read(pool, &there, 0, down, PLAIN, NULL, NULL, &err), &err);
+  assert_memory_equal(up, down, PLAIN);
+  ok(gm_block_fill(pool, &there, 0, PLAIN, "x", 1, NULL, NULL, &err), &err);
+}
+
 static gm_copy own_up(uint64_t bytes, const void *from, uint64_t host_bytes) {
   gm_copy copy = with(copy_up(0, bytes), &own_codec, GM_CODEC_DECODE, host_bytes);
   copy.from.host = (void *)(uintptr_t)from;
@@ -265,6 +280,74 @@ static void cancelled_it_goes_on_at_a_chunk(void **state) {
   cancelled_and_resumed(with(copy_down(0, PLAIN + 1), &own_codec, GM_CODEC_DECODE, PLAIN), false, 0);
 }
 
+/* --- floats that the device makes whole --- */
+
+static void floats_go_as_half_of_their_bytes(void **state) {
+  (void)state;
+  const gm_copy one = whole_up();
+  const gm_transfer_stats stats = run(&one, 1, NULL);
+  assert_int_equal(stats.useful_bytes, PLAIN);
+  assert_int_equal(stats.device_expanded, PLAIN);
+  assert_int_equal(stats.link_bytes, PLAIN / 2);
+  assert_int_equal(stats.staged_bytes, PLAIN / 2);
+  check_whole();
+}
+
+static void cancelled_they_go_on_at_a_number(void **state) {
+  (void)state;
+  const gm_transfer_params lazy = {.struct_size = sizeof lazy, .no_wait = true};
+  const gm_copy one = whole_up();
+  cuda_say("hold");
+  gm_transfer *t = start(&one, 1, &lazy);
+  gm_transfer_cancel(t);
+  cuda_say("release");
+  const gm_transfer_stats stats = wait_for(t, GM_ERR_CANCELLED);
+  assert_in_range(stats.device_expanded, 4, PLAIN - 4);
+  const gm_transfer_params again = {.struct_size = sizeof again, .resume = t};
+  const gm_transfer_stats rest = run(&one, 1, &again);
+  assert_int_equal(rest.useful_bytes, PLAIN);
+  assert_int_equal(rest.device_expanded, PLAIN - stats.device_expanded);
+  release(t);
+  check_whole();
+}
+
+/* A kernel that the driver refuses in the middle, and no memory for it: the host does the rest. */
+static void what_the_device_cannot_the_host_does(void **state) {
+  (void)state;
+  const gm_copy one = whole_up();
+  cuda_say("fail cuLaunchKernel:3:701");
+  gm_transfer_stats stats = run(&one, 1, NULL);
+  assert_in_range(stats.device_expanded, 4, SLOT * 4);
+  assert_int_equal(stats.device_expanded + stats.host_expanded, PLAIN);
+  assert_int_equal(stats.link_bytes, stats.device_expanded / 2 + stats.host_expanded);
+  check_whole();
+}
+
+static void without_memory_beside_the_host_does(void **state) {
+  (void)state;
+  const gm_copy one = whole_up();
+  cuda_say("fail cuMemAlloc_v2:1:2");
+  gm_transfer_stats stats = run(&one, 1, NULL);
+  assert_int_equal(stats.host_expanded, PLAIN);
+  check_whole();
+  stats = run(&one, 1, NULL); /* there is some again */
+  assert_int_equal(stats.device_expanded, PLAIN);
+  check_whole();
+}
+
+static void a_lost_kernel_fails_the_copy(void **state) {
+  (void)state;
+  const gm_copy one = whole_up();
+  gm_error err;
+  cuda_say("fail cuLaunchKernel:2:719:sticky");
+  gm_transfer *t = start(&one, 1, NULL);
+  const gm_transfer_stats stats = wait_for(t, GM_ERR_DEVICE_LOST);
+  assert_int_equal(stats.failed_copy, 0);
+  assert_int_not_equal(gm_transfer_poll(t, NULL, NULL, &err), GM_OK);
+  release(t);
+  lost = true;
+}
+
 /* --- an engine that records gets bytes as the device's end has them --- */
 
 static uint64_t recorded;
@@ -292,9 +375,9 @@ static bool record(void *user, const gm_copy *given, uint64_t ticket) {
 static void an_engine_records_coded_pieces(void **state) {
   (void)state;
   gm_transfer_params params = {.struct_size = sizeof params, .stream = stream, .record = record};
-  const gm_copy copies[] = {half_up(), half_down()};
+  const gm_copy copies[] = {half_up(), half_down(), whole_up()};
   uint64_t answered = 0;
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 3; i++) {
     bool done = false;
     recorded = answered = 0;
     gm_transfer *t = start(&copies[i], 1, &params);
@@ -305,6 +388,7 @@ static void an_engine_records_coded_pieces(void **state) {
     release(t);
   }
   assert_memory_equal(up, down, PLAIN);
+  check_whole();
   const gm_copy wrong = own_up(1000, up + 1, 1001); /* no piece: the engine never hears of it */
   recorded = 0;
   gm_transfer *t = start(&wrong, 1, &params);
@@ -325,6 +409,32 @@ static void refuse(gm_copy wrong, gm_status status, const char *word) {
   assert_int_equal(cuda_calls("cuMemcpyHtoDAsync") + cuda_calls("cuMemcpyHtoD"), 0);
 }
 
+static void wrong_wishes_to_expand_are_refused(void **state) {
+  (void)state;
+  const gm_status bad = GM_ERR_INVALID_ARGUMENT;
+  const gm_codec stranger = *codec("bf16");
+  gm_copy wrong = copy_up(0, 8);
+  wrong.expand = true;
+  refuse(wrong, bad, "`expand` needs `codec`");
+  wrong = with(copy_up(0, 8), codec("planes"), GM_CODEC_DECODE, 8);
+  wrong.expand = true;
+  refuse(wrong, bad, "\"bf16\" or \"fp16\"");
+  wrong.codec = &stranger;
+  refuse(wrong, bad, "\"bf16\" or \"fp16\"");
+  wrong = with(copy_down(0, 8), codec("bf16"), GM_CODEC_DECODE, 16);
+  wrong.expand = true;
+  refuse(wrong, bad, "a copy from the host");
+  wrong = with(copy_up(2, 8), codec("bf16"), GM_CODEC_DECODE, 4);
+  wrong.expand = true;
+  refuse(wrong, bad, "multiple of 4");
+  wrong = with(copy_up(0, 8), codec("bf16"), GM_CODEC_ENCODE, 16);
+  wrong.expand = true;
+  refuse(wrong, bad, "4 bytes on the host for 4");
+  wrong = with(copy_up(0, 6), codec("bf16"), GM_CODEC_DECODE, 3);
+  wrong.expand = true;
+  refuse(wrong, bad, "2 bytes on the host for 4");
+}
+
 static void wrong_codecs_are_refused_before_the_first_moves(void **state) {
   (void)state;
   const gm_status bad = GM_ERR_INVALID_ARGUMENT;
@@ -339,9 +449,6 @@ static void wrong_codecs_are_refused_before_the_first_moves(void **state) {
   wrong = copy_up(0, 8);
   wrong.codec_way = GM_CODEC_DECODE;
   refuse(wrong, bad, "`codec_way` needs");
-  wrong = copy_up(0, 8);
-  wrong.reserved = 1;
-  refuse(wrong, bad, "`reserved`");
   refuse(with(copy_inside(8), codec("bf16"), GM_CODEC_ENCODE, 16), bad, "an end on the host");
   refuse(with(copy_up(0, 0), codec("bf16"), GM_CODEC_ENCODE, 16), bad, "needs `bytes`");
   refuse(with(copy_up(0, 8), codec("bf16"), GM_CODEC_ENCODE, 0), bad, "needs `host_bytes`");
@@ -371,8 +478,14 @@ int main(void) {
       CODEC_TEST(hostile_pieces_of_planes_are_refused),
       CODEC_TEST(a_hook_that_fails_is_named_with_its_byte),
       CODEC_TEST(cancelled_it_goes_on_at_a_chunk),
+      CODEC_TEST(floats_go_as_half_of_their_bytes),
+      CODEC_TEST(cancelled_they_go_on_at_a_number),
+      CODEC_TEST(what_the_device_cannot_the_host_does),
+      CODEC_TEST(without_memory_beside_the_host_does),
       CODEC_TEST(an_engine_records_coded_pieces),
+      CODEC_TEST(wrong_wishes_to_expand_are_refused),
       CODEC_TEST(wrong_codecs_are_refused_before_the_first_moves),
+      CODEC_TEST(a_lost_kernel_fails_the_copy), /* the last: the driver keeps what was lost */
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

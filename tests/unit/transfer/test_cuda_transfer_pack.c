@@ -38,7 +38,7 @@ static void scatter_up_to(uint64_t bytes) {
   gm__ring_figures(ring, &info);
   const gm__device_request request = {.bytes = (uint64_t)info.most << 20};
   if (bytes) ok(gm__device_alloc(device, &request, &memory, &err), &err);
-  gm__staging_set_scatter(device, bytes, &memory);
+  gm__staging_set_beside(device, GM__BESIDE_SCATTER, bytes, &memory);
   gm__staging_close(device);
 }
 
