@@ -6,6 +6,7 @@
 #include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/saturate.h"
 #include "core/base/sized.h"
 #include "core/device/stream.h"
 #include "core/pool/pool.h"
@@ -79,7 +80,7 @@ static gm_status pipeline_open_streams(gm_pipeline *pipeline, gm_error *err) {
  * down. */
 static gm_status pipeline_make_ring(gm_pipeline *pipeline, gm_error *err) {
   const gm_pipeline_params *params = &pipeline->params;
-  const uint64_t slot_bytes = params->item_bytes > params->out_bytes ? params->item_bytes : params->out_bytes;
+  const uint64_t slot_bytes = gm__max(gm__pipeline_up_bytes(params), params->out_bytes);
   const uint32_t depth = pipeline->chooses ? GM__PIPELINE_FIRST_LANES + 1 : params->depth;
   const uint32_t slots = params->out_bytes ? 2 * depth : depth + 1;
   const gm_status status = gm__ring_create(pipeline->device, slots, slot_bytes, &pipeline->ring, err);
@@ -173,7 +174,7 @@ static gm_status pipeline_ask_source(gm_pipeline *pipeline, void *host, uint64_t
 
 /* Has the source fill the slot, by way of the codec; 0 bytes at the end. */
 static gm_status pipeline_read(gm_pipeline *pipeline, gm__ring_slot *slot, uint64_t *out_bytes, gm_error *err) {
-  unsigned char *host = pipeline->params.in_codec ? pipeline->room : slot->host;
+  unsigned char *host = gm__pipeline_codes_in(&pipeline->params) ? pipeline->room : slot->host;
   gm_pipeline_stage stage = GM_STAGE_READ;
   const uint64_t since = gm__now_ns();
   gm_status status = pipeline_ask_source(pipeline, host, out_bytes, err);
@@ -308,6 +309,7 @@ void gm_pipeline_cancel(gm_pipeline *pipeline) {
 static void pipeline_free_lanes(gm_pipeline *pipeline) {
   for (uint32_t i = 0; i < pipeline->lanes; i++) {
     gm_free(pipeline->params.in_pool, &pipeline->lane[i].in, NULL);
+    if (pipeline->params.expand) gm_free(pipeline->params.in_pool, &pipeline->lane[i].half, NULL);
     if (pipeline->params.out_bytes) gm_free(pipeline->params.out_pool, &pipeline->lane[i].out, NULL);
   }
   pipeline->lanes = 0;

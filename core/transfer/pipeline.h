@@ -18,6 +18,7 @@ enum {
 
 typedef struct gm__pipeline_lane {
   gm_block in, out;
+  gm_block half;    /* floats that the device makes whole in `in`; all zero where nothing is expanded */
   gm_point stepped; /* after the last step that used it */
   gm_point came;    /* after the last copy from `out` */
 } gm__pipeline_lane;
@@ -61,6 +62,10 @@ gm_status gm__pipeline_check_codecs(gm_pipeline_params *params, const char *op, 
 /* The room beside the slots, and its end. */
 gm_status gm__pipeline_make_room(gm_pipeline *pipeline, gm_error *err);
 void gm__pipeline_free_room(gm_pipeline *pipeline);
+
+/* Whether the host changes pieces before they go up, and the most bytes that go up. */
+bool gm__pipeline_codes_in(const gm_pipeline_params *params);
+uint64_t gm__pipeline_up_bytes(const gm_pipeline_params *params);
 
 /* `bytes` bytes at `from` go into the slot by in_codec, or as they are. They may lie there already. *out_bytes: what
  * goes up. */

@@ -5,6 +5,7 @@
 #include "core/manage/explain.h"
 #include "core/transfer/pipeline.h"
 #include "gm/copy.h"
+#include "gm/transfer.h"
 
 static const char *const flow_stages[] = {"",      "read",     "up",        "step",    "down",
                                           "write", "in_codec", "out_codec", "prefetch"};
@@ -27,10 +28,16 @@ gm_status gm__pipeline_add_lane(gm_pipeline *pipeline, gm_error *err) {
   const gm_pipeline_params *params = &pipeline->params;
   gm__pipeline_lane lane = {.in = {0}};
   gm_status status = flow_alloc(pipeline, params->in_pool, params->item_bytes, &lane.in, err);
+  const bool in = status == GM_OK;
+  if (in && params->expand) {
+    status = flow_alloc(pipeline, params->in_pool, gm__pipeline_up_bytes(params), &lane.half, err);
+  }
+  const bool half = status == GM_OK && params->expand;
   if (status == GM_OK && params->out_bytes) {
     status = flow_alloc(pipeline, params->out_pool, params->out_bytes, &lane.out, err);
-    if (status != GM_OK) gm_free(params->in_pool, &lane.in, NULL);
   }
+  if (status != GM_OK && half) gm_free(params->in_pool, &lane.half, NULL);
+  if (status != GM_OK && in) gm_free(params->in_pool, &lane.in, NULL);
   if (status != GM_OK) return status;
   for (uint32_t i = pipeline->lanes; i > pipeline->next_lane; i--) pipeline->lane[i] = pipeline->lane[i - 1];
   pipeline->lane[pipeline->next_lane] = lane;
@@ -221,13 +228,29 @@ static gm_status flow_prefetch(gm_pipeline *pipeline, gm_error *err) {
   return GM_OK;
 }
 
+/* Floats that came up are made whole where the step is, so that the next ones come up meanwhile. */
+static gm_status flow_expand(gm_pipeline *pipeline, const gm__pipeline_lane *lane, uint64_t bytes, gm_error *err) {
+  const gm_pipeline_params *params = &pipeline->params;
+  bool by_host = false;
+  gm_point point = {0};
+  if (!params->expand) return GM_OK;
+  const gm_status status =
+      gm_block_expand(params->in_pool, &lane->in, 0, params->in_pool, &lane->half, 0, bytes / 2, params->in_codec,
+                      pipeline->step, pipeline->step ? &point : NULL, &by_host, err);
+  if (status != GM_OK) return status;
+  gm_point_release(pipeline->device, &point);
+  *(by_host ? &pipeline->stats.host_expanded : &pipeline->stats.device_expanded) += 2 * bytes;
+  return GM_OK;
+}
+
 /* The slot's bytes go into the lane once its last step has read the bytes before. */
 static gm_status flow_up(gm_pipeline *pipeline, gm__pipeline_lane *lane, gm__ring_slot *slot, uint64_t bytes,
                          gm_error *err) {
   gm_point point = {0};
   gm_status status = flow_after(pipeline, pipeline->up, &lane->stepped, err);
   if (status == GM_OK) {
-    status = gm_block_write(pipeline->params.in_pool, &lane->in, 0, slot->host, bytes, pipeline->up,
+    const gm_block *to = pipeline->params.expand ? &lane->half : &lane->in;
+    status = gm_block_write(pipeline->params.in_pool, to, 0, slot->host, bytes, pipeline->up,
                             pipeline->up ? &point : NULL, err);
   }
   if (status == GM_OK) {
@@ -236,7 +259,7 @@ static gm_status flow_up(gm_pipeline *pipeline, gm__pipeline_lane *lane, gm__rin
   }
   if (status == GM_OK) status = flow_after(pipeline, pipeline->step, &point, err);
   gm__ring_give(pipeline->ring, slot, &point);
-  return status;
+  return status == GM_OK ? flow_expand(pipeline, lane, bytes, err) : status;
 }
 
 static gm_status flow_check_step(gm_pipeline *pipeline, const gm_pipeline_item *item, gm_error *err) {
@@ -287,7 +310,7 @@ static gm_status flow_down(gm_pipeline *pipeline, gm__pipeline_lane *lane, const
 static gm_status flow_pass(gm_pipeline *pipeline, gm__pipeline_lane *lane, gm__ring_slot *slot, uint64_t bytes,
                            gm_pipeline_stage *stage, gm_error *err) {
   gm_pipeline_item item = {.index = pipeline->sent,
-                           .bytes = bytes,
+                           .bytes = pipeline->params.expand ? 2 * bytes : bytes,
                            .out_bytes = pipeline->params.out_bytes,
                            .in = lane->in,
                            .out = lane->out,

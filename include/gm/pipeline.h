@@ -78,6 +78,12 @@ typedef struct gm_pipeline_params {
   const gm_codec *in_codec;
   const gm_codec *out_codec;
   gm_codec_way in_way, out_way;
+  /* With `in_codec` gm_codec_find("bf16") or "fp16": floats of 16 bits go up, and `step` gets floats of 32 bits, at
+   * most item_bytes, a multiple of 4. ENCODE: the pieces before are floats of 32 bits too, and their error is that of
+   * the codec. DECODE: they are those of 16 bits, and nothing is lost. gm_block_expand makes them whole on the device.
+   * Each piece there takes half of item_bytes more. Where there is no kernel the host does it, and the call waits:
+   * gm_pipeline_stats tells. */
+  bool expand;
   uint64_t read_bytes;  /* needed with in_codec: the most bytes of a piece before it. Encoded they must fit in
                            item_bytes: gm_codec_most tells */
   uint64_t write_bytes; /* of out_codec: the most bytes of a piece after it. 0, with ENCODE: what gm_codec_most tells */
@@ -134,6 +140,8 @@ typedef struct gm_pipeline_stats {
    */
   double up_utilisation, down_utilisation; /* the share for which each way is busy with its bytes at that rate */
   double overlap;                          /* both ways beside each other, as a share of what could be: 0 to 1 */
+  uint64_t device_expanded;                /* with `expand`: bytes of input that the device made whole */
+  uint64_t host_expanded;                  /* and that the host did */
 } gm_pipeline_stats;
 
 /* Makes a pipeline: its blocks, its streams, and a ring that is empty until the first piece. The caller destroys *out.

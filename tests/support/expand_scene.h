@@ -4,6 +4,7 @@
 #define GM_TESTS_SUPPORT_EXPAND_SCENE_H
 
 #include "core/staging/staging.h"
+#include "gm/pipeline.h"
 #include "gm/transfer.h"
 #include "support/pool_bench.h"
 
@@ -90,6 +91,59 @@ static inline void expand_check_transfer(const pool_bench *bench, gm_stream *str
   assert_int_equal(gm_free(bench->pool, &to, stream), GM_OK);
 }
 
+/* Pieces of a pipeline, of which the last is shorter. The step sees floats of 32 bits. */
+enum { EXPAND_PIECE = 33000, EXPAND_PIECES = 4, EXPAND_LAST = 7, EXPAND_ITEM = 4 * EXPAND_PIECE };
+
+typedef struct expand_pieces {
+  const pool_bench *bench;
+  uint32_t floats[EXPAND_PIECE]; /* that 16 bits hold */
+  uint16_t halves[EXPAND_PIECE];
+} expand_pieces;
+
+static inline gm_status expand_step(void *user, gm_pipeline_item *item, gm_error *err) {
+  static uint32_t got[EXPAND_PIECE];
+  const expand_pieces *pieces = user;
+  assert_int_equal(item->bytes, item->index + 1 < EXPAND_PIECES ? EXPAND_ITEM : 4 * EXPAND_LAST);
+  const gm_status status = gm_block_read(pieces->bench->pool, &item->in, 0, got, item->bytes, item->stream, NULL, err);
+  if (status == GM_OK) assert_memory_equal(got, pieces->floats, item->bytes);
+  return status;
+}
+
+static inline void expand_check_pipeline(const pool_bench *bench, const char *name, gm_codec_way way, bool by_host) {
+  const uint64_t width = way == GM_CODEC_ENCODE ? 4 : 2;
+  static expand_pieces pieces;
+  uint64_t bytes = 0;
+  gm_pipeline *pipeline;
+  gm_pipeline_stats stats = {.struct_size = sizeof stats};
+  const gm_codec *codec = gm_codec_find(name);
+  const gm_pipeline_params params = {.struct_size = sizeof params,
+                                     .item_bytes = EXPAND_ITEM,
+                                     .in_pool = bench->pool,
+                                     .step = expand_step,
+                                     .user = &pieces,
+                                     .in_codec = codec,
+                                     .in_way = way,
+                                     .read_bytes = width * EXPAND_PIECE,
+                                     .expand = true};
+  pieces.bench = bench;
+  for (uint32_t i = 0; i < EXPAND_PIECE; i++) pieces.halves[i] = (uint16_t)(i * 31);
+  pool_bench_ok(
+      gm_codec_decode(codec, pieces.halves, sizeof pieces.halves, pieces.floats, sizeof pieces.floats, &bytes, err));
+  const void *from = way == GM_CODEC_ENCODE ? (const void *)pieces.floats : pieces.halves;
+  pool_bench_ok(gm_pipeline_create(bench->device, &params, &pipeline, err));
+  for (uint64_t i = 0; i < EXPAND_PIECES; i++) {
+    const uint64_t count = i + 1 < EXPAND_PIECES ? EXPAND_PIECE : EXPAND_LAST;
+    pool_bench_ok(gm_pipeline_push(pipeline, from, width * count, UINT64_MAX, err));
+  }
+  pool_bench_ok(gm_pipeline_flush(pipeline, &stats, err));
+  const uint64_t all = (EXPAND_PIECES - 1) * EXPAND_ITEM + 4 * EXPAND_LAST;
+  assert_int_equal(stats.items, EXPAND_PIECES);
+  assert_int_equal(stats.up_bytes, all / 2);
+  assert_int_equal(stats.device_expanded, by_host ? 0 : all);
+  assert_int_equal(stats.host_expanded, by_host ? all : 0);
+  pool_bench_ok(gm_pipeline_destroy(pipeline, err));
+}
+
 static inline void expand_check(const pool_bench *bench, bool by_host) {
   gm_stream *stream;
   pool_bench_ok(gm__staging_shape(bench->device, EXPAND_SLOTS, EXPAND_SLOT, err));
@@ -99,6 +153,8 @@ static inline void expand_check(const pool_bench *bench, bool by_host) {
   expand_check_codec(bench, NULL, "fp16", by_host);
   expand_check_transfer(bench, stream, "bf16", by_host);
   expand_check_transfer(bench, NULL, "fp16", by_host);
+  expand_check_pipeline(bench, "bf16", GM_CODEC_DECODE, by_host);
+  expand_check_pipeline(bench, "fp16", GM_CODEC_ENCODE, by_host);
   pool_bench_ok(gm_stream_close(stream, err));
 }
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 /* cmocka wants those above before it */
 #include <cmocka.h>
 
@@ -87,12 +88,91 @@ static void no_host_memory_is_told(void **state) {
   pool_bench_close(&bench);
 }
 
+/* Floats of 16 bits as a source has them: the step gets them whole, and half a number is refused. */
+static gm_status give_piece(void *user, void *host, uint64_t most, uint64_t *out_bytes) {
+  int *given = user;
+  assert_int_equal(most, 2000);
+  memset(host, 0x41, 2000);
+  *out_bytes = *given ? 3 : 2000;
+  (*given)++;
+  return GM_OK;
+}
+
+static gm_status see_whole_floats(void *user, gm_pipeline_item *item, gm_error *err) {
+  const uint32_t *in = (const uint32_t *)(uintptr_t)item->in.address;
+  (void)user, (void)err;
+  assert_int_equal(item->bytes, 4000);
+  for (int i = 0; i < 1000; i++) assert_int_equal(in[i], 0x41410000);
+  return GM_OK;
+}
+
+static void the_steps_of_a_pipeline_get_whole_floats(void **state) {
+  (void)state;
+  pool_bench bench;
+  int given = 0;
+  gm_error err;
+  gm_pipeline *pipeline;
+  gm_pipeline_stats stats = {.struct_size = sizeof stats};
+  pool_bench_open(&bench, "cpu", NULL, NULL);
+  const gm_pipeline_params params = {.struct_size = sizeof params,
+                                     .item_bytes = 4000,
+                                     .in_pool = bench.pool,
+                                     .source = give_piece,
+                                     .step = see_whole_floats,
+                                     .user = &given,
+                                     .in_codec = gm_codec_find("bf16"),
+                                     .in_way = GM_CODEC_DECODE,
+                                     .read_bytes = 2000,
+                                     .expand = true};
+  assert_int_equal(gm_pipeline_create(bench.device, &params, &pipeline, &err), GM_OK);
+  assert_int_equal(gm_pipeline_run(pipeline, &stats, &err), GM_ERR_FORMAT);
+  assert_non_null(strstr(err.message, "stage in_codec: `bf16`, from byte 2000 of the source on: 3 bytes"));
+  assert_int_equal(stats.host_expanded, 4000);
+  assert_int_equal(gm_pipeline_destroy(pipeline, &err), GM_OK);
+  pool_bench_close(&bench);
+}
+
+static void wrong_pipelines_are_refused(void **state) {
+  (void)state;
+  pool_bench bench;
+  gm_error err;
+  gm_pipeline *pipeline;
+  pool_bench_open(&bench, "cpu", NULL, NULL);
+  const gm_codec *bf16 = gm_codec_find("bf16"), *planes = gm_codec_find("planes");
+  const struct {
+    const gm_codec *codec;
+    gm_codec_way way;
+    uint64_t item, read;
+    const char *word;
+  } wrong[] = {{NULL, GM_CODEC_ENCODE, 4000, 0, "`expand` needs an `in_codec`"},
+               {planes, GM_CODEC_DECODE, 4000, 2000, "\"bf16\" or \"fp16\""},
+               {bf16, GM_CODEC_DECODE, 4002, 2000, "multiple of 4"},
+               {bf16, GM_CODEC_DECODE, 4000, 2002, "of which `item_bytes` holds 2000"},
+               {bf16, GM_CODEC_ENCODE, 4000, 4004, "of which `item_bytes` holds 4000"},
+               {bf16, GM_CODEC_ENCODE, 4000, 6, "multiples of 4"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    const gm_pipeline_params params = {.struct_size = sizeof params,
+                                       .item_bytes = wrong[i].item,
+                                       .in_pool = bench.pool,
+                                       .step = see_whole_floats,
+                                       .in_codec = wrong[i].codec,
+                                       .in_way = wrong[i].way,
+                                       .read_bytes = wrong[i].read,
+                                       .expand = true};
+    assert_int_equal(gm_pipeline_create(bench.device, &params, &pipeline, &err), GM_ERR_INVALID_ARGUMENT);
+    if (!strstr(err.message, wrong[i].word)) fail_msg("`%s` is not in: %s", wrong[i].word, err.message);
+  }
+  pool_bench_close(&bench);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_host_expands_every_number),
       cmocka_unit_test(no_contents_are_told),
       cmocka_unit_test(what_is_wrong_is_refused),
       cmocka_unit_test(no_host_memory_is_told),
+      cmocka_unit_test(the_steps_of_a_pipeline_get_whole_floats),
+      cmocka_unit_test(wrong_pipelines_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
