@@ -22,12 +22,14 @@ gm__vulkan_device *gm__vulkan_device_make(gm__vulkan_driver *driver, gm_error *e
   device->services = driver->services;
   device->heaps = &device->own_heaps;
   gm__mutex_init(&device->mutex, GM__RANK_BACKEND);
+  gm__cond_init(&device->staging.given);
   gm__vulkan_sparse_init(&device->sparse);
   return device;
 }
 
 static void device_release(gm__vulkan_device *device) {
   gm__vulkan_sparse_destroy(&device->sparse);
+  gm__cond_destroy(&device->staging.given);
   gm__mutex_destroy(&device->mutex);
   gm__release(device->services, device, sizeof *device);
 }

@@ -5,6 +5,8 @@
 
 #include <cmocka.h>
 
+#include "backends/vulkan/vulkan_entries.h"
+#include "backends/vulkan/vulkan_staging.h"
 #include "backends/vulkan/vulkan_stream.h"
 #include "core/base/clock.h"
 #include "core/base/thread.h"
@@ -301,6 +303,53 @@ static void test_no_copy_waits_for_staging_in_a_hook(void **state) {
   held_close(&held);
 }
 
+/* The heap has room for one slot, which another copy has at that moment: the second one waits for it, but not for ever.
+ */
+static struct full_heap {
+  PFN_vkAllocateMemory real;
+  held_queue held;
+  uint32_t refused;
+  bool full;
+} heap;
+
+static VKAPI_ATTR VkResult VKAPI_CALL full_allocate(VkDevice device, const VkMemoryAllocateInfo *info,
+                                                    const VkAllocationCallbacks *callbacks, VkDeviceMemory *out) {
+  if (!heap.full) return heap.real(device, info, callbacks, out);
+  gm__mutex_lock(&heap.held.mutex);
+  heap.refused++;
+  gm__cond_broadcast(&heap.held.changed);
+  gm__mutex_unlock(&heap.held.mutex);
+  return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+
+static void test_a_copy_waits_for_the_only_slot(void **state) {
+  (void)state;
+  enum { REFUSALS = 9 }; /* 2 MiB to 8 KiB */
+  gm__thread copier;
+  gm__vulkan_slot *slot = NULL;
+  held_queue *held = &heap.held;
+  held_open(held);
+  held->open = true;
+  gm__vulkan_device *device = held->fixture.device;
+  heap.real = device->syms.vkAllocateMemory;
+  device->syms.vkAllocateMemory = full_allocate;
+  assert_int_equal(gm__vulkan_staging_take(device, &slot, NULL), GM_OK);
+  heap.full = true;
+  assert_int_equal(gm__thread_create(&copier, "copies", held_copy, held, NULL), GM_OK);
+  const bool refused = held_await(held, &heap.refused, REFUSALS);
+  gm__vulkan_staging_give(device, slot, NULL);
+  gm__thread_join(&copier);
+  assert_true(refused);
+  assert_int_equal(held->done, 1);
+  assert_memory_equal(held->back, held->bytes, LARGE);
+  assert_int_equal(gm__vulkan_staging_take(device, &slot, NULL), GM_OK);
+  held_copy(held); /* the slot does not come back */
+  assert_int_equal(held->done, 1);
+  gm__vulkan_staging_give(device, slot, NULL);
+  heap.full = false;
+  held_close(held);
+}
+
 /* A chain in which each item reads what the one before wrote: needs a barrier each; then many that do not meet. */
 static void test_copy_many(void **state) {
   (void)state;
@@ -434,6 +483,7 @@ int main(void) {
       cmocka_unit_test(test_threads),
       cmocka_unit_test(test_larger_than_staging),
       cmocka_unit_test(test_no_copy_waits_for_staging_in_a_hook),
+      cmocka_unit_test(test_a_copy_waits_for_the_only_slot),
       cmocka_unit_test(test_copy_many),
       cmocka_unit_test(test_rects),
       cmocka_unit_test(test_fill_takes_no_staging),
