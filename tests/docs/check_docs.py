@@ -146,6 +146,7 @@ FIELDS = {  # of each command: lines that give every field, in a folder with the
     "save": ["save tiny.safetensors out.gguf"],
     "replay": ["replay trace --backend null", "replay trace --backend null --min-capacity --record out"],
     "advise": ["advise trace", "advise leak --capacity 1G"],
+    "report": ["report trace -o out.html"],
     "bench": ["bench calls metadata --trace trace --runs 1 --pairs 100"],
     "store": ["store ls kv.gmtier", "store stat kv.gmtier", "store check kv.gmtier", "store check cut.gmtier"],
     "help": [],  # it has no JSON

@@ -16,6 +16,7 @@ int command_save(int argc, char **argv);
 int command_fit(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_advise(int argc, char **argv);
+int command_report(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_store(int argc, char **argv);
 int command_later(int argc, char **argv); /* those that this version does not have yet */

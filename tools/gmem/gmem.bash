@@ -3,6 +3,7 @@ _gmem() {
   local tool=$1 word=$2 before=$3 command=${COMP_WORDS[1]} words
   case $before in
     --backend | --prefer) words='cpu cuda hip null opencl vulkan' ;;
+    --format) [[ $command == report ]] && words=html || words="" ;;
     --strategy) words='auto best_fit bucket' ;;
     --level) words='passive active isolated' ;;
     --color) words='auto always never' ;;

@@ -25,11 +25,11 @@ static const gmem_command gmem_commands[] = {
     {"save", command_save, "put a model into one new file, also of another format"},
     {"replay", command_replay, "replay a recorded run of allocations"},
     {"advise", command_advise, "what to set for a program, from its recorded run"},
+    {"report", command_report, "where the memory went in a recorded run, as one page for a browser"},
     {"bench", command_bench, "measure gm beside other allocators"},
     {"store", command_store, "what the file of a disk tier holds, and whether it is whole"},
     {"help", gmem_help, "this list, or all about one command"},
     {"top", command_later, NULL},
-    {"report", command_later, NULL},
 };
 
 enum { GMEM_COMMANDS = sizeof gmem_commands / sizeof *gmem_commands };

@@ -11,7 +11,7 @@
 
 typedef enum report_kind { REPORT_ALLOC = 0, REPORT_FREE = 1, REPORT_MARK = 2 } report_kind;
 
-enum { REPORT_NEVER = UINT32_MAX /* the death of a block that lives at the end */ };
+#define REPORT_NEVER UINT32_MAX /* the death of a block that lives at the end */
 
 /* Sums of bytes stay exact in a JSON number, which is a double. */
 #define REPORT_MOST_BYTES ((uint64_t)1 << 53)
