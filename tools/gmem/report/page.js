@@ -95,7 +95,7 @@ function readHash() {
   const {model} = app, words = new URLSearchParams(location.hash.slice(1)), or = (value, other) => value === null ? other : value;
   const events = Math.max(model.events, 1);
   const by = words.get("by"), tab = words.get("tab"), bys = groupings(model).map(([name]) => name);
-  const part = {by: bys.includes(by) ? by : bys[0], tab: tab in TABLES ? tab : "holders", name: words.get("name") || "",
+  const part = {by: bys.includes(by) ? by : bys[0], tab: Object.hasOwn(TABLES, tab) ? tab : "holders", name: words.get("name") || "",
     stream: hashNumber(words, "stream", model.streamCount), thread: hashNumber(words, "thread", 2 ** 32),
     least: or(hashNumber(words, "least", 2 ** 53), 0), most: or(hashNumber(words, "most", 2 ** 53), Infinity),
     cursor: Math.floor(or(hashNumber(words, "at", events), model.peak_event)),
@@ -256,7 +256,7 @@ function onKey(event) {
   else if (event.key === "PageUp" || event.key === "PageDown") panView(event.key === "PageUp" ? -0.5 : 0.5);
   else if (event.key === "Home") app.goTo(0);
   else if (event.key === "End") app.goTo(Math.max(app.model.events - 1, 0));
-  else if (event.key in KEYS) ACTIONS[KEYS[event.key]]();
+  else if (Object.hasOwn(KEYS, event.key)) ACTIONS[KEYS[event.key]]();
   else return;
   event.preventDefault();
 }
