@@ -63,9 +63,12 @@ static gm_status file_make(report_place *place, FILE **out, gm_error *err) {
 
 /* Closes the file. A failure of it goes into `err` unless the format failed before. */
 static gm_status file_close(FILE *file, const char *path, gm_status status, gm_error *err) {
-  errno = 0;
-  bool failed = fflush(file) != 0 || ferror(file);
-  int code = errno;
+  bool failed = ferror(file);
+  int code = failed ? errno : 0; /* that of the last write */
+  if (!failed && fflush(file) != 0) {
+    failed = true;
+    code = errno;
+  }
   if (fclose(file) != 0 && !failed) {
     failed = true;
     code = errno;
