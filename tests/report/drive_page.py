@@ -225,7 +225,7 @@ def check_link(page, path):
     page.choose("group", "size")
     page.keys("+", "+")
     page.click("tab-growth")
-    keys = ("from", "to", "cursor", "by", "tab")
+    keys = ("from", "to", "cursor", "by", "tab", "fit")
     before, link = [page.state(key) for key in keys], page.run("return location.hash")
     page.open(path, link)
     assert [page.state(key) for key in keys] == before, link
@@ -242,6 +242,13 @@ def check_saves(page):
         assert file.read_text().startswith(begin), file.read_text()[:80]
     lines = (page.folder / "report-blocks.csv").read_text().splitlines()
     assert len(lines) == page.run("return app.table.rows.length") + 1
+
+
+def check_height(page):
+    scale = "return makeScale(plotOf(600, 300), {least: 900, most: 1000}, app.state.fit).low"
+    assert page.run(scale) == 0
+    page.keys("f")
+    assert page.run(scale) == 890 and page.find("fit").get_attribute("aria-pressed") == "true"
 
 
 def check_theme(page):
@@ -302,6 +309,7 @@ def drive(gmem, trace, screenshot, folder):
         check_tables(page, trace, events // 3, events * 2 // 3)
         check_filters(page)
         check_theme(page)
+        check_height(page)
         check_link(page, path)
         check_saves(page)
         check_hostile(page, gmem)

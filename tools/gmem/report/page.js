@@ -2,7 +2,7 @@
 
 const byId = (id) => document.getElementById(id);
 const app = {model: null, keys: null, shown: null, series: null, pending: false, table: null, state: {from: 0, to: 1, cursor: 0,
-  compare: null, by: "mark", stream: null, thread: null, name: "", least: 0, most: Infinity, tab: "holders", key: null, block: null}};
+  compare: null, by: "mark", stream: null, thread: null, name: "", least: 0, most: Infinity, tab: "holders", fit: false, key: null, block: null}};
 
 app.other = () => app.state.compare === null ? app.series.peakAt : app.state.compare;
 app.byName = () => groupings(app.model).find(([by]) => by === app.state.by)[1];
@@ -72,7 +72,7 @@ function schedule() {
 
 const HASH_NUMBERS = {from: "from", to: "to", at: "cursor", vs: "compare", stream: "stream", thread: "thread", least: "least",
   most: "most", key: "key", block: "block"};
-const HASH_TEXTS = {by: "by", name: "name", tab: "tab"};
+const HASH_TEXTS = {by: "by", name: "name", tab: "tab", fit: "fit"};
 
 function writeHash() {
   const {state, model} = app, words = new URLSearchParams();
@@ -96,6 +96,7 @@ function readHash() {
   const events = Math.max(model.events, 1);
   const by = words.get("by"), tab = words.get("tab"), bys = groupings(model).map(([name]) => name);
   const part = {by: bys.includes(by) ? by : bys[0], tab: Object.hasOwn(TABLES, tab) ? tab : "holders", name: words.get("name") || "",
+    fit: words.get("fit") === "true",
     stream: hashNumber(words, "stream", model.streamCount), thread: hashNumber(words, "thread", 2 ** 32),
     least: or(hashNumber(words, "least", 2 ** 53), 0), most: or(hashNumber(words, "most", 2 ** 53), Infinity),
     cursor: Math.floor(or(hashNumber(words, "at", events), model.peak_event)),
@@ -116,7 +117,7 @@ function themeColours() {
 }
 
 function drawPicture(surface, size) {
-  const {model, series, state} = app, view = {from: state.from, to: state.to, events: model.events};
+  const {model, series, state} = app, view = {from: state.from, to: state.to, events: model.events, fit: state.fit};
   const moments = [{event: state.cursor}];
   if (state.compare !== null) moments.push({event: state.compare, dash: [4, 3]});
   drawTimeline(surface, size, model, series, view, moments, themeColours());
@@ -172,6 +173,7 @@ function drawAll() {
   drawOverview(overview.surface, overview.size, model, series, {from: state.from, to: state.to}, themeColours());
   drawLegend();
   drawMoment();
+  byId("fit").setAttribute("aria-pressed", String(state.fit));
   byId("filter-note").textContent = app.shown ? "Filtered: peak " + exactText(series.peak) : "";
   clearTimeout(app.timer);
   app.timer = setTimeout(drawTable, model.blocks > 1e6 ? 120 : 0);
@@ -229,6 +231,7 @@ const ACTIONS = {
   "zoom-in": () => zoomView(0.5, app.state.cursor), "zoom-out": () => zoomView(2, app.state.cursor),
   "zoom-all": () => change(limitView(0, app.model.events)), "to-peak": () => app.goTo(app.series.peakAt),
   "mark-before": () => goToMark(-1), "mark-after": () => goToMark(1), "theme": changeTheme,
+  "fit": () => change({fit: !app.state.fit}),
   "save-svg": () => saveFile("report.svg", "image/svg+xml", svgOf(drawPicture, {width: 1200, height: 360})),
   "save-csv": () => saveFile("report-" + app.state.tab + ".csv", "text/csv", csvOf(app.table)),
   "compare-here": () => change({compare: app.state.cursor}), "compare-peak": () => change({compare: null}),
@@ -248,7 +251,7 @@ function moveCursor(pixels, exact) {
 }
 
 const KEYS = {"+": "zoom-in", "=": "zoom-in", "-": "zoom-out", "0": "zoom-all", "p": "to-peak", "[": "mark-before",
-  "]": "mark-after", "d": "theme", "c": "compare-here"};
+  "]": "mark-after", "d": "theme", "f": "fit", "c": "compare-here"};
 
 function onKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey) return;

@@ -13,7 +13,7 @@ function columnEvents(view, width, x) {
 /* For each column its least and highest bytes, and the bytes by group at the highest moment. */
 function measureColumns(model, series, view, width) {
   const columns = {width, min: new Float64Array(width), max: new Float64Array(width), at: new Uint32Array(width),
-    groups: new Float64Array(width * series.count), held: null, most: 0};
+    groups: new Float64Array(width * series.count), held: null, least: Infinity, most: 0};
   const reserved = series.reserved;
   if (reserved) columns.held = new Float64Array(width);
   for (let x = 0; x < width; x++) {
@@ -23,6 +23,7 @@ function measureColumns(model, series, view, width) {
     columns.at[x] = range.at;
     groupsAt(model, series, range.at, columns.groups.subarray(x * series.count, (x + 1) * series.count));
     if (reserved) columns.held[x] = rangeOf(reserved, from, to).max;
+    columns.least = Math.min(columns.least, range.min);
     columns.most = Math.max(columns.most, range.max, reserved ? columns.held[x] : 0);
   }
   return columns;
@@ -95,10 +96,17 @@ function drawMarks(surface, plot, model, view, theme) {
   }
 }
 
-function drawAxes(surface, plot, model, view, most, theme) {
-  const step = byteStep(most);
-  for (let bytes = 0; bytes <= most; bytes += step) {
-    const y = plot.bottom - bytes / most * plot.height;
+/* Bytes to pixels: from 0, or with `fit` from a little below the least of the view. */
+function makeScale(plot, columns, fit) {
+  const low = fit ? Math.max(0, columns.least - (columns.most - columns.least) * 0.1) : 0;
+  const high = low + Math.max(columns.most - low, 1) * 1.05;
+  return {low, high, y: (bytes) => plot.bottom - Math.max(0, bytes - low) / (high - low) * plot.height};
+}
+
+function drawAxes(surface, plot, model, view, scale, theme) {
+  const step = byteStep(scale.high - scale.low);
+  for (let bytes = Math.ceil(scale.low / step) * step; bytes <= scale.high; bytes += step) {
+    const y = scale.y(bytes);
     surface.line(plot.left, Math.round(y), plot.left + plot.width, Math.round(y), theme.line);
     surface.text(plot.left - 6, y + 4, bytesText(bytes), theme.dim, "end");
   }
@@ -109,19 +117,17 @@ function drawAxes(surface, plot, model, view, most, theme) {
   }
 }
 
-function drawColumns(surface, plot, columns, series, most, theme) {
-  const scale = plot.height / most, tops = new Float64Array(columns.width).fill(plot.bottom);
+function drawColumns(surface, plot, columns, series, scale, theme) {
+  const sums = new Float64Array(columns.width);
   for (let g = 0; g < series.count; g++) {
     for (let x = 0; x < columns.width; x++) {
-      const height = columns.groups[x * series.count + g] * scale;
-      if (height <= 0) continue;
-      tops[x] -= height;
-      surface.rect(plot.left + x, tops[x], 1, height, COLOURS[g]);
+      const from = scale.y(sums[x]), to = scale.y(sums[x] += columns.groups[x * series.count + g]);
+      if (to < from) surface.rect(plot.left + x, to, 1, from - to, COLOURS[g]);
     }
   }
   for (let x = 0; x < columns.width; x++) {
-    if (columns.min[x] < columns.max[x]) surface.rect(plot.left + x, plot.bottom - columns.min[x] * scale - 1, 1, 1, theme.text);
-    if (columns.held) surface.rect(plot.left + x, plot.bottom - columns.held[x] * scale - 1, 1, 2, theme.accent);
+    if (columns.min[x] < columns.max[x]) surface.rect(plot.left + x, scale.y(columns.min[x]) - 1, 1, 1, theme.text);
+    if (columns.held) surface.rect(plot.left + x, scale.y(columns.held[x]) - 1, 1, 2, theme.accent);
   }
 }
 
@@ -147,10 +153,10 @@ function drawTimeline(surface, size, model, series, view, moments, theme) {
   const plot = plotOf(size.width, size.height);
   surface.rect(0, 0, size.width, size.height, theme.back);
   if (model.events === 0) return;
-  const columns = measureColumns(model, series, view, plot.width), most = Math.max(columns.most, 1) * 1.05;
+  const columns = measureColumns(model, series, view, plot.width), scale = makeScale(plot, columns, view.fit);
   drawMarks(surface, plot, model, view, theme);
-  drawAxes(surface, plot, model, view, most, theme);
-  drawColumns(surface, plot, columns, series, most, theme);
+  drawAxes(surface, plot, model, view, scale, theme);
+  drawColumns(surface, plot, columns, series, scale, theme);
   drawMoments(surface, plot, view, moments, theme);
 }
 
