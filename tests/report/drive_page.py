@@ -321,7 +321,7 @@ def drive(gmem, trace, screenshot, folder):
 
 def main():
     if missing:
-        print(f"SKIPPED: no browser drives the page of gmem report, for want of {missing} (scripts/install ci)")
+        print(f"{'FAILED' if os.environ.get('CI') else 'SKIPPED'}: no browser drives the page of gmem report, for want of {missing} (scripts/install ci)")
         return 1 if os.environ.get("CI") else 77
     with tempfile.TemporaryDirectory() as folder:
         drive(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None, pathlib.Path(folder))

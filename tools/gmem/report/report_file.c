@@ -1,12 +1,13 @@
 #include "tools/gmem/report/report_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tools/gmem/output/unfinished.h"
 
 enum { FILE_MODE = 0666, FILE_BITS = 07777 };
 
@@ -51,13 +52,14 @@ static gm_status file_look(report_place *place, const char *name, gm_error *err)
 static gm_status file_make(report_place *place, FILE **out, gm_error *err) {
   int length = snprintf(place->temporary, sizeof place->temporary, "%s.XXXXXX", place->target);
   if (length >= PATH_MAX) return file_fail_code(err, place->path, ENAMETOOLONG);
-  int fd = mkostemp(place->temporary, O_CLOEXEC);
+  int fd = unfinished_make(place->temporary, 0, place->mode);
   if (fd < 0) return file_fail_code(err, place->path, errno);
-  *out = fchmod(fd, place->mode) == 0 ? fdopen(fd, "w") : NULL;
+  *out = fdopen(fd, "w");
   if (*out) return GM_OK;
   int code = errno;
   close(fd);
   unlink(place->temporary);
+  unfinished_end();
   return file_fail_code(err, place->path, code);
 }
 
@@ -88,5 +90,6 @@ gm_status report_file_write(const char *path, const char *name, const report_eve
   status = file_close(file, path, status, err);
   if (status == GM_OK && rename(place.temporary, place.target) != 0) status = file_fail_code(err, path, errno);
   if (status != GM_OK) unlink(place.temporary);
+  unfinished_end();
   return status;
 }

@@ -1,46 +1,15 @@
-/* Invariants: record_stopped names the incomplete file from before it is made, exactly while the signals are caught. A
- * caught signal ends the program as if it were not caught. */
 #include "tools/gmem/session/record_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- signals ---- */
+#include "tools/gmem/output/unfinished.h"
 
-static const int record_signals[] = {SIGINT, SIGTERM, SIGHUP};
-
-enum { RECORD_SIGNALS = sizeof record_signals / sizeof *record_signals, RECORD_MODE = 0666, RECORD_BITS = 07777 };
-
-static char record_stopped[RECORD_FILE_PATH];
-static struct sigaction record_before[RECORD_SIGNALS];
-
-static void record_stop(int number) {
-  unlink(record_stopped);
-  raise(number); /* SA_RESETHAND: it ends the program once this has returned */
-}
-
-/* A signal that is ignored (nohup) stays so. */
-static void record_catch(const char *temporary) {
-  struct sigaction action = {.sa_handler = record_stop, .sa_flags = (int)SA_RESETHAND};
-  memcpy(record_stopped, temporary, sizeof record_stopped);
-  sigemptyset(&action.sa_mask);
-  for (int i = 0; i < RECORD_SIGNALS; i++) {
-    sigaction(record_signals[i], NULL, &record_before[i]);
-    if (record_before[i].sa_handler != SIG_IGN) sigaction(record_signals[i], &action, NULL);
-  }
-}
-
-static void record_release(void) {
-  for (int i = 0; i < RECORD_SIGNALS; i++) sigaction(record_signals[i], &record_before[i], NULL);
-}
-
-/* ---- files ---- */
+enum { RECORD_MODE = 0666, RECORD_BITS = 07777 };
 
 static gm_status record_fail(gm_error *err, gm_status status, const char *path, const char *why) {
   if (!err) return status;
@@ -82,28 +51,17 @@ static gm_status record_look(record_file *out, const char *path, const char *inp
   return GM_OK;
 }
 
-/* Packed or not goes by the ending. The name is made in record_stopped: mkostemps writes it there before it makes the
- * file, so a signal never leaves one. */
+/* Packed or not goes by the ending. */
 static gm_status record_make(record_file *out, const char *path, mode_t mode, gm_error *err) {
   const size_t length = strlen(out->path);
   const char *ending = length > 3 && strcmp(out->path + length - 3, ".gz") == 0 ? ".gz" : "";
   const int written = snprintf(out->temporary, sizeof out->temporary, "%s.XXXXXX%s", out->path, ending);
   const bool fits = written > 0 && written < RECORD_FILE_PATH;
   if (!fits) return record_no_file(err, path, ENAMETOOLONG);
-  record_catch(out->temporary);
-  const int fd = mkostemps(record_stopped, (int)strlen(ending), O_CLOEXEC);
-  if (fd < 0) {
-    const int code = errno;
-    record_release();
-    return record_no_file(err, path, code);
-  }
-  memcpy(out->temporary, record_stopped, sizeof out->temporary);
-  const bool moded = fchmod(fd, mode) == 0;
+  const int fd = unfinished_make(out->temporary, (int)strlen(ending), mode);
+  if (fd < 0) return record_no_file(err, path, errno);
   close(fd);
-  if (moded) return GM_OK;
-  unlink(out->temporary);
-  record_release();
-  return record_fail(err, GM_ERR_IO, path, "its mode cannot be set");
+  return GM_OK;
 }
 
 gm_status record_file_begin(record_file *out, gm_pool *pool, const char *path, const char *input, gm_error *err) {
@@ -115,7 +73,7 @@ gm_status record_file_begin(record_file *out, gm_pool *pool, const char *path, c
   status = gm_pool_record_begin(pool, out->temporary, err);
   if (status == GM_OK) return GM_OK;
   unlink(out->temporary);
-  record_release();
+  unfinished_end();
   return status;
 }
 
@@ -126,6 +84,6 @@ gm_status record_file_end(record_file *self, gm_pool *pool, gm_status status, gm
     status = record_fail(err, GM_ERR_IO, self->path, strerror(errno));
   }
   if (status != GM_OK) unlink(self->temporary);
-  record_release();
+  unfinished_end();
   return status;
 }

@@ -3,10 +3,12 @@
 #ifndef GM_TOOLS_GMEM_SESSION_RECORD_FILE_H
 #define GM_TOOLS_GMEM_SESSION_RECORD_FILE_H
 
+#include <limits.h>
+
 #include "gm/pool.h"
 #include "gm/record.h"
 
-enum { RECORD_FILE_PATH = 4096 };
+enum { RECORD_FILE_PATH = PATH_MAX };
 
 typedef struct record_file {
   char path[RECORD_FILE_PATH];      /* what it is to be; links are followed */
