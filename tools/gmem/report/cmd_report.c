@@ -67,7 +67,7 @@ static void report_json(json_writer *out, const report_arguments *arguments, con
 }
 
 static int report_run(output *out, const report_arguments *arguments) {
-  gm_error err = {GM_OK};
+  gm_error err = {.status = GM_OK};
   report_events events;
   gm_status status = report_events_read(arguments->input, &arguments->range, &events, &err);
   if (status == GM_OK) {
