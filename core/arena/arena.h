@@ -20,9 +20,9 @@ enum {
   GM__ARENA_ASK_AFTER = 64,                       /* frees between two looks at the streams, where there are several */
 };
 
-/* Written inside the arena's lock, read by any thread. */
+/* Written inside the arena's lock, read by any thread. Peaks: gm__stats_rearm, which alone writes before_*. */
 typedef struct gm__arena_stats {
-  _Atomic uint64_t in_use, requested, peak_in_use, peak_requested;
+  _Atomic uint64_t in_use, requested, peak_in_use, peak_requested, before_in_use, before_requested;
   _Atomic uint64_t stream_hits, global_hits, misses, frees;
   _Atomic uint64_t free_chunk_hits;               /* those hits that came from a free chunk, not from a quick list */
   _Atomic uint64_t reclaimable;                   /* bytes that a trim could give back, as of the last look */

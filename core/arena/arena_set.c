@@ -254,8 +254,8 @@ void gm__arenas_add(const gm__arena_set *set, gm_stats *out) {
     atomic_thread_fence(memory_order_acquire);
     out->in_use_bytes += arena_stats_read(&stats->in_use);
     out->requested_bytes += arena_stats_read(&stats->requested);
-    out->peak_in_use_bytes += arena_stats_read(&stats->peak_in_use);
-    out->peak_requested_bytes += arena_stats_read(&stats->peak_requested);
+    out->peak_in_use_bytes += gm__stats_peak(&stats->peak_in_use, &stats->before_in_use);
+    out->peak_requested_bytes += gm__stats_peak(&stats->peak_requested, &stats->before_requested);
     out->stream_hits += arena_stats_read(&stats->stream_hits);
     out->global_hits += arena_stats_read(&stats->global_hits);
     out->misses += arena_stats_read(&stats->misses);

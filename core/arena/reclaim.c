@@ -307,7 +307,7 @@ uint64_t gm__reclaim_small(gm__arena *arena, uint64_t bytes) {
   gm__leaving leaving = {0};
   if (arena->set->provider->no_trim) return 0;
   gm__arena_lock(arena);
-  const uint64_t peak = atomic_load_explicit(&arena->stats.peak_in_use, memory_order_relaxed);
+  const uint64_t peak = gm__stats_peak(&arena->stats.peak_in_use, &arena->stats.before_in_use);
   const uint64_t idle = reclaim_idle_bytes(arena), keep = gm__max(GM__GROWTH_MOST, peak / RECLAIM_IDLE_SHARE);
   for (gm__segment *segment = idle > keep ? reclaim_oldest(arena) : NULL, *newer; segment; segment = newer) {
     newer = segment->prev;

@@ -27,6 +27,7 @@ typedef enum gm__slot {
   GM__SLOT_TIERS,
   GM__SLOT_WATCHES,
   GM__SLOT_MONITOR,
+  GM__SLOT_PERF,
   GM__SLOT_COUNT
 } gm__slot;
 

@@ -97,7 +97,8 @@ gm_status gm_context_destroy(gm_context *ctx, gm_error *err) {
   bool forked = gm__context_forked(ctx);
   uint32_t children = atomic_load(&ctx->children);
   if (children > 0) {
-    return gm__fail(err, GM_ERR_BUSY, "gm_context_destroy", "%u devices, trackers or watches are still open", children);
+    return gm__fail(err, GM_ERR_BUSY, "gm_context_destroy", "%u devices, trackers, watches or scopes are still open",
+                    children);
   }
   while (ctx->destructor_count > 0) {
     gm__destructor_entry *entry = &ctx->destructors[--ctx->destructor_count];

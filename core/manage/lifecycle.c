@@ -12,6 +12,7 @@
 #include "core/device/turn.h"
 #include "core/heap/heap_open.h"
 #include "core/manage/fixed.h"
+#include "core/manage/perf.h"
 #include "core/manage/tracked.h"
 #include "core/pool/spans.h"
 #include "gm/config.h"
@@ -138,6 +139,7 @@ static gm_status pool_init(gm_pool *pool, gm_device *device, const gm_pool_param
 static void pool_clear(gm_pool *pool, bool forked) {
   gm__guard_end(pool->guard, forked);
   gm__spans_end(pool);
+  gm__perf_clear(pool);
   gm__heap_clear(&pool->heap, forked);
   if (!forked) gm__mutex_destroy(&pool->gate);
 }

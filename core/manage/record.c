@@ -19,16 +19,17 @@ _Static_assert(GM__ARENA_SET_ARENAS + 1 <= GM__RECORDER_BUFFERS, "an event buffe
 
 /* ---- marks ---- */
 
+void gm__record_mark_in(gm_pool *pool, const char *label) {
+  gm__event_buffer *events = gm__recorder_buffer(pool->heap.observers.recorder, GM__RECORD_DEDICATED);
+  if (events) gm__event_buffer_mark(events, label, strlen(label));
+}
+
 gm_status gm__record_mark(gm_pool *pool, const char *label) {
-  gm_status status = GM_ERR_NOT_FOUND;
   gm__mutex_lock(&pool->heap.provider.lock);
-  if (gm__recorder_writes(pool->heap.observers.recorder)) {
-    gm__event_buffer *events = gm__recorder_buffer(pool->heap.observers.recorder, GM__RECORD_DEDICATED);
-    if (events) gm__event_buffer_mark(events, label, strlen(label));
-    status = GM_OK; /* the end of the recording tells if there is none */
-  }
+  const bool writes = gm__recorder_writes(pool->heap.observers.recorder);
+  if (writes) gm__record_mark_in(pool, label);
   gm__mutex_unlock(&pool->heap.provider.lock);
-  return status;
+  return writes ? GM_OK : GM_ERR_NOT_FOUND;
 }
 
 void gm__record_tracker_mark(gm_pool *pool, uint64_t mark) {

@@ -15,6 +15,10 @@ GM__INNER gm_status gm__record_check_idle(const gm_pool *pool, const char *op, g
 /* Writes a mark into the pool's recording. NOT_FOUND: there is none. */
 GM__INNER gm_status gm__record_mark(gm_pool *pool, const char *label);
 
+/* Writes a mark into the recording that there is. Its end tells if there was no host memory. REQUIRES: provider lock.
+ */
+void gm__record_mark_in(gm_pool *pool, const char *label);
+
 /* The recorder is told of each block that is alive, and of all blocks from now on. In a recording these lie between the
  * marks "start" and "recording". The pool owns the recorder. REQUIRES: gate. */
 GM__INNER void gm__record_start(gm_pool *pool, gm__recorder *recorder);

@@ -5,6 +5,7 @@
 #include "core/device/watch.h"
 #include "core/manage/fragmentation.h"
 #include "core/manage/lifecycle.h"
+#include "core/manage/perf.h"
 
 /* Figures of pools, and sums over them. Invariant: under the context's lock its slot for pools is the first of a list
  * of every pool that is alive. Nothing is added up before somebody asks, so allocations and frees pay nothing for
@@ -22,6 +23,7 @@ void gm__pool_enlist(gm_pool *pool) {
 void gm__pool_delist(gm_pool *pool) {
   gm_context *ctx = pool->device->ctx;
   gm__mutex_lock(&ctx->lock);
+  gm__perf_leave(pool);
   if (pool->next) pool->next->prev = pool->prev;
   if (pool->prev) {
     pool->prev->next = pool->next;

@@ -40,9 +40,10 @@ struct gm_pool {
   _Atomic uint32_t guests; /* buffers, scopes, caches, reservations, watches */
   _Atomic int pressure;    /* what gm_pressure_level said last */
   _Atomic bool looked;     /* gm_pool_fragmentation has counted the holes that the statistics tell */
-  gm__map spans;        /* under the provider lock: blocks of several memories, from number and check to the record */
-  uint64_t spans_turns; /* how many such blocks there have been */
-  gm_context *ctx;      /* also after a forced end */
+  gm__map spans;         /* under the provider lock: blocks of several memories, from number and check to the record */
+  uint64_t spans_turns;  /* how many such blocks there have been */
+  struct gm__perf *perf; /* under the provider lock: open performance scopes; NULL: it never had one */
+  gm_context *ctx;       /* also after a forced end */
 };
 
 /* The pool that the arenas belong to. */

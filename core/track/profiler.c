@@ -168,10 +168,8 @@ const gm__profiler *gm__profiler_of(gm_context *ctx) {
 
 /* ---- ranges ---- */
 
-void gm__profiler_push(const gm__profiler *profiler, const char *what, const char *name, uint64_t bytes) {
-  char text[128];
+void gm__profiler_push_text(const gm__profiler *profiler, const char *text) {
   if (!profiler) return;
-  snprintf(text, sizeof text, "gm %s, pool %s, %" PRIu64 " bytes", what, name, bytes);
   if (profiler->domain && profiler->domain_push && profiler->domain_pop) {
     const gm__nvtx_event event = {
         .version = GM__NVTX_VERSION, .size = sizeof event, .message_type = GM__NVTX_MESSAGE_ASCII, .message = text};
@@ -179,6 +177,13 @@ void gm__profiler_push(const gm__profiler *profiler, const char *what, const cha
   } else if (profiler->plain.push && profiler->plain.pop) {
     profiler->plain.push(text);
   }
+}
+
+void gm__profiler_push(const gm__profiler *profiler, const char *what, const char *name, uint64_t bytes) {
+  char text[128];
+  if (!profiler) return;
+  snprintf(text, sizeof text, "gm %s, pool %s, %" PRIu64 " bytes", what, name, bytes);
+  gm__profiler_push_text(profiler, text);
 }
 
 void gm__profiler_pop(const gm__profiler *profiler) {

@@ -16,6 +16,8 @@ const gm__profiler *gm__profiler_of(gm_context *ctx);
 /* Begins a range of the calling thread, named by `what`, `name` and `bytes`. gm__profiler_pop ends it. `profiler` may
  * be NULL. */
 void gm__profiler_push(const gm__profiler *profiler, const char *what, const char *name, uint64_t bytes);
+/* Likewise, and `text` is its whole name. */
+void gm__profiler_push_text(const gm__profiler *profiler, const char *text);
 void gm__profiler_pop(const gm__profiler *profiler);
 
 /* True when the tool wants to know of memory. Without that the calls below do nothing. `profiler` may be NULL. */

@@ -12,12 +12,27 @@
 /* Invariants: counters are relaxed atomics. Whoever does the deed writes them, and no counter guards anything. A
  * snapshot takes no lock, and reads them one by one. So it repairs what two moments made inconsistent. */
 
-void gm__stats_grow(_Atomic uint64_t *current, _Atomic uint64_t *peak, uint64_t n) {
-  uint64_t now = atomic_fetch_add_explicit(current, n, memory_order_relaxed) + n;
+static void stats_raise(_Atomic uint64_t *peak, uint64_t now) {
   uint64_t highest = atomic_load_explicit(peak, memory_order_relaxed);
   while (now > highest) {
     if (atomic_compare_exchange_weak_explicit(peak, &highest, now, memory_order_relaxed, memory_order_relaxed)) return;
   }
+}
+
+void gm__stats_grow(_Atomic uint64_t *current, _Atomic uint64_t *peak, uint64_t n) {
+  stats_raise(peak, atomic_fetch_add_explicit(current, n, memory_order_relaxed) + n);
+}
+
+/* A thread that raises the figure meanwhile may have seen the old peak. So the figure is read once more. */
+uint64_t gm__stats_rearm(const _Atomic uint64_t *current, _Atomic uint64_t *peak, _Atomic uint64_t *before) {
+  const uint64_t now = atomic_load_explicit(current, memory_order_relaxed);
+  uint64_t was = atomic_load_explicit(peak, memory_order_relaxed);
+  if (was <= now) return now;
+  stats_raise(before, was);
+  was = atomic_exchange_explicit(peak, now, memory_order_acq_rel);
+  stats_raise(before, was);
+  stats_raise(peak, atomic_load_explicit(current, memory_order_relaxed));
+  return was;
 }
 
 static void stats_at_most(uint64_t *value, uint64_t bound) {
@@ -28,11 +43,18 @@ static void stats_at_least(uint64_t *value, uint64_t bound) {
   if (*value < bound) *value = bound;
 }
 
-void gm__stats_snapshot(gm__stats *stats, const gm_stats *more, gm_stats *out) {
+void gm__stats_load(const gm__stats *stats, gm_stats *out) {
   out->struct_size = sizeof *out;
 #define X(name, text) out->name = atomic_load_explicit(&stats->name, memory_order_relaxed);
   GM_STATS_FIELDS(X)
 #undef X
+}
+
+void gm__stats_snapshot(gm__stats *stats, const gm_stats *more, gm_stats *out) {
+  gm__stats_load(stats, out);
+  out->peak_requested_bytes = gm__stats_peak(&stats->peak_requested_bytes, &stats->before_requested_bytes);
+  out->peak_in_use_bytes = gm__stats_peak(&stats->peak_in_use_bytes, &stats->before_in_use_bytes);
+  out->peak_reserved_bytes = gm__stats_peak(&stats->peak_reserved_bytes, &stats->before_reserved_bytes);
   if (more) gm__stats_add(out, more);
   stats_at_most(&out->in_use_bytes, out->reserved_bytes);
   stats_at_most(&out->requested_bytes, out->in_use_bytes);

@@ -2,7 +2,7 @@
  * - Other ways to get and keep memory: batch, cleanup, evictor, managed, pool_set, quota, scope, spans, warm_up.
  * - Other devices and processes: peer, share.
  * - Bytes that change on their way: codec.
- * - Events: debug, fragmentation, pressure, probe, raw_figures, tracker. */
+ * - Events: debug, fragmentation, perf, pressure, probe, raw_figures, tracker. */
 #ifndef GM_TOOLS_H
 #define GM_TOOLS_H
 
@@ -16,6 +16,7 @@
 #include "gm/gm.h"
 #include "gm/managed.h"
 #include "gm/peer.h"
+#include "gm/perf.h"
 #include "gm/pipeline.h"
 #include "gm/pool_set.h"
 #include "gm/pressure.h"

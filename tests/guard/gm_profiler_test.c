@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <dlfcn.h>
 
+#include "gm/perf.h"
 #include "support/pool_bench.h"
 
 static const char *marks_word;
@@ -83,6 +84,27 @@ static void test_ranges_and_memory(void **state) {
   assert_non_null(strstr(text, "region of 5003 bytes\n")); /* with zones around it */
 }
 
+/* Named performance scopes are ranges within each other. One without a name is none. */
+static void test_performance_scopes(void **state) {
+  (void)state;
+  pool_bench b;
+  gm_perf_scope step, part, unnamed;
+  marks_open(&b, marks_word, GM_STRATEGY_BUCKET, 0);
+  pool_bench_ok(gm_perf_begin_context(b.ctx, "step 7", &step, err));
+  pool_bench_ok(gm_perf_begin(b.pool, NULL, &unnamed, err));
+  assert_int_equal(marks_ask().depth, 1);
+  pool_bench_ok(gm_perf_begin(b.pool, "attention", &part, err));
+  assert_int_equal(marks_ask().depth, 2);
+  pool_bench_ok(gm_perf_end(&part, NULL, err));
+  pool_bench_ok(gm_perf_end(&unnamed, NULL, err));
+  assert_int_equal(marks_ask().depth, 1);
+  pool_bench_ok(gm_perf_end(&step, NULL, err));
+  assert_int_equal(marks_ask().depth, 0);
+  assert_non_null(strstr(marks_ask().text, "push step 7\n"));
+  assert_non_null(strstr(marks_ask().text, "push attention\n"));
+  pool_bench_close(&b);
+}
+
 /* Off, the tool hears nothing more. */
 static void test_off(void **state) {
   (void)state;
@@ -107,7 +129,8 @@ static void test_no_tool(void **state) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranges_and_memory), cmocka_unit_test(test_off)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranges_and_memory),
+                                     cmocka_unit_test(test_performance_scopes), cmocka_unit_test(test_off)};
   const struct CMUnitTest none[] = {cmocka_unit_test(test_no_tool)};
   if (argc != 2) return 2;
   marks_word = argv[1];

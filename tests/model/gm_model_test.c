@@ -79,6 +79,38 @@ static void renew_stream(model *m, worker *w) {
   CHECK_OK(m, gm_stream_create(m->device, &m->streams[at], &err));
 }
 
+/* A performance scope around a round tells what the statistics say of it. Threads open others meanwhile. */
+typedef struct round_scope {
+  gm_perf_scope scope;
+  gm_stats begin;
+} round_scope;
+
+static void begin_round(model *m, round_scope *round) {
+  CHECK_OK(m, gm_perf_begin(m->pool, "round", &round->scope, &err));
+  round->begin = (gm_stats){.struct_size = sizeof round->begin};
+  gm_pool_stats(m->pool, &round->begin);
+}
+
+static void end_round(model *m, round_scope *round) {
+  const gm_stats *begin = &round->begin;
+  gm_stats end = {.struct_size = sizeof end};
+  gm_perf_report report = {.struct_size = sizeof report};
+  gm_pool_stats(m->pool, &end);
+  CHECK_OK(m, gm_perf_end(&round->scope, &report, &err));
+  CHECK(m, report.allocs == end.allocs - begin->allocs, "scope: %" PRIu64 " allocs", report.allocs);
+  CHECK(m, report.frees == end.frees - begin->frees, "scope: %" PRIu64 " frees", report.frees);
+  CHECK(m, report.misses == end.misses - begin->misses, "scope: %" PRIu64 " misses", report.misses);
+  CHECK(m, report.waits == end.waits - begin->waits, "scope: %" PRIu64 " waits", report.waits);
+  CHECK(m, report.driver_allocs == end.driver_allocs - begin->driver_allocs, "scope: driver's calls");
+  CHECK(m, report.held_bytes == (int64_t)(end.requested_bytes - begin->requested_bytes), "scope: bytes held");
+  CHECK(m, report.in_use_bytes == end.in_use_bytes, "scope: bytes in use");
+  CHECK(m,
+        report.peak_in_use_bytes >= end.in_use_bytes && report.peak_in_use_bytes >= begin->in_use_bytes &&
+            report.peak_in_use_bytes <= end.peak_in_use_bytes,
+        "scope: peak %" PRIu64, report.peak_in_use_bytes);
+  CHECK(m, report.peak_reserved_bytes <= end.peak_reserved_bytes, "scope: peak of reserved bytes");
+}
+
 static void run_round(model *m, worker *workers) {
   pthread_t threads[MAX_THREADS];
   bool started[MAX_THREADS] = {false};
@@ -109,12 +141,15 @@ static void check_reclaimable(model *m) {
 }
 
 static void run(model *m) {
+  round_scope scope;
   worker workers[MAX_THREADS];
   for (uint32_t i = 0; i < m->threads; i++) {
     workers[i] = (worker){m, m->seed + i * UINT64_C(0xa0761d6478bd642f), m->ops / ROUNDS / m->threads + 1};
   }
   for (int round = 0; round < ROUNDS && !atomic_load(&m->failed); round++) {
+    begin_round(m, &scope);
     run_round(m, workers);
+    end_round(m, &scope);
     check_accounts(m);
     if (round % 4 == 3 && !m->guarded) check_reclaimable(m);
     renew_stream(m, &workers[0]);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "gm/copy.h"
+#include "gm/perf.h"
 #include "gm/spans.h"
 #include "gm/tracker.h"
 #include "support/counted_services.h"

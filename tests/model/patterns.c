@@ -19,6 +19,8 @@ static void check_stats(model *m) {
 
 void step_tidy(worker *w) {
   model *m = w->m;
+  gm_perf_scope scope;
+  CHECK_OK(m, gm_perf_begin(m->pool, "tidy", &scope, &err));
   switch (below(w, 7)) {
     case 0: gm_pool_trim(m->pool, below(w, m->cap)); break;
     case 1: gm_pool_coalesce(m->pool, chance(w, 50)); break;
@@ -29,6 +31,7 @@ void step_tidy(worker *w) {
     default: CHECK_OK(m, gm_pool_set_max_bytes(m->pool, m->cap - below(w, m->cap / 4), &err)); break;
   }
   check_stats(m);
+  CHECK_OK(m, gm_perf_end(&scope, NULL, &err));
 }
 
 /* ---- batches ---- */
