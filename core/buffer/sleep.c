@@ -139,6 +139,7 @@ gm_status gm_pool_sleep_whole(gm_pool *pool, bool keep_contents, gm_stream *stre
 gm_status gm_pool_wake(gm_pool *pool, gm_stream *stream, gm_error *err) {
   GM__UNCANCELLED();
   gm_status status = sleep_check(pool, stream, "gm_pool_wake", err);
+  if (!status) gm__pool_note_wake(pool);
   if (!status) status = gm__error_of("gm_pool_wake", gm__heap_wake(&pool->heap, stream, err), err);
   return status ? status : wake_all(pool, stream, err);
 }

@@ -24,6 +24,16 @@ typedef struct gm__pool_buffers {
   gm_evictor *rung; /* compaction before a refusal; NULL: the pool had no relocatable buffer yet */
 } gm__pool_buffers;
 
+/* The idle policy of a pool, for the floor above (core/buffer/idle.c). Under the gate. */
+typedef struct gm__pool_idle {
+  _Atomic bool on;
+  int sleep; /* gm_idle_sleep */
+  uint64_t trim_ns, sleep_ns;
+  uint64_t uses, touch; /* what the last look found */
+  uint64_t wakes;
+  uint64_t trim_at, sleep_at; /* on gm's clock, if nobody uses the pool until then; UINT64_MAX: not */
+} gm__pool_idle;
+
 struct gm_pool {
   gm__object head;
   const _Atomic uint64_t *generation_at; /* holds `generation` until the process forks */
@@ -37,6 +47,7 @@ struct gm_pool {
   gm__stream_listener listener;
   gm__mutex gate; /* locked before all others by a thread that changes the observers */
   gm__pool_buffers buffers;
+  gm__pool_idle idle;
   _Atomic uint32_t guests; /* buffers, scopes, caches, reservations, watches */
   _Atomic int pressure;    /* what gm_pressure_level said last */
   _Atomic bool looked;     /* gm_pool_fragmentation has counted the holes that the statistics tell */
@@ -45,6 +56,14 @@ struct gm_pool {
   struct gm__perf *perf; /* under the provider lock: open performance scopes; NULL: it never had one */
   gm_context *ctx;       /* also after a forced end */
 };
+
+/* Counts a wake as a use of the pool. It waits for a sleep that the idle policy has begun. */
+static inline void gm__pool_note_wake(gm_pool *pool) {
+  if (!atomic_load(&pool->idle.on)) return;
+  gm__mutex_lock(&pool->gate);
+  pool->idle.wakes++;
+  gm__mutex_unlock(&pool->gate);
+}
 
 /* The pool that the arenas belong to. */
 static inline gm_pool *gm__pool_of(const gm__arena_set *arenas) { return arenas->owner; }

@@ -67,7 +67,7 @@ FACES = {"context": "context", "config": "context", "device": "discovery", "prob
          "model_config": "model", "model_value": "model", "fit": "fit", "estimate": "fit", "components": "fit", "tracker": "track",
          "trace": "trace", "advice": "trace", "stream": "device", "evictor": "device", "request": "device", "pool": "provider", "quota": "track",
          "spans": "pool", "debug": "guard", "copy": "block", "share": "block", "cleanup": "manage", "pool_set": "manage",
-         "record": "trace", "reserve": "manage", "fragmentation": "manage", "perf": "manage", "profile": "trace", "warm_up": "manage", "buffer": "buffer", "relocation": "buffer", "batch": "buffer", "peer": "transfer", "transfer": "transfer",
+         "record": "trace", "reserve": "manage", "fragmentation": "manage", "perf": "manage", "profile": "trace", "warm_up": "manage", "buffer": "buffer", "relocation": "buffer", "idle": "buffer", "batch": "buffer", "peer": "transfer", "transfer": "transfer",
          "managed": "transfer", "pipeline": "transfer", "load": "load", "save": "load", "store_file": "load", "report": "report", "file": "file", "tier": "tier", "value": "store", "store": "store",
          "cache": "cache", "tensor_sets": "cache", "codec": "staging", "pages": "pages", "page_memory": "pages", "page_table": "pages", "slots": "pages"}
 # The headers that include a tier, and its rank; a higher tier includes lower ones. gm/backend.h stands above them all.
