@@ -28,6 +28,9 @@ own_case own_scale;
  * which the memory of plain requests does not serve. "fixed-pair" is of a pool of fixed sizes. */
 own_case own_plain_pair, own_typed_pair, own_rare_pair, own_fixed_pair;
 
+/* "scope_ns": the begin and the end of a performance scope with a name, and a pair as in "plain-pair" between them. */
+own_case own_scope;
+
 /* Pairs as in "plain-pair", in wall clock over the events of all threads. "one_ns" is of one thread on one device,
  * "shared_ns" of two threads on it, and "two_ns" of two threads with a device each. */
 own_case own_devices;
