@@ -1,5 +1,6 @@
-/* gm for C++17: a pool's pressure, fragmentation and clean-up, managed memory, and trackers. Only what returns a
- * std::vector or a std::string throws: std::bad_alloc. A class is as thread-safe as a std::unique_ptr. */
+/* gm for C++17: a pool's pressure, fragmentation and clean-up, performance scopes, managed memory, and trackers. Only
+ * what returns a std::vector or a std::string throws: std::bad_alloc. A class is as thread-safe as a std::unique_ptr.
+ */
 #ifndef GM_MANAGE_HPP
 #define GM_MANAGE_HPP
 
@@ -11,7 +12,9 @@
 #include "gm/cleanup.h"
 #include "gm/fragmentation.h"
 #include "gm/gm.hpp"
+#include "gm/idle.h"
 #include "gm/managed.h"
+#include "gm/perf.h"
 #include "gm/pressure.h"
 #include "gm/profile.h"
 #include "gm/tracker.h"
@@ -54,6 +57,54 @@ inline std::string configured(const pool &pool, const char *key, gm_error *err =
   char text[64] = "";
   return gm_pool_get_config(pool.get(), key, text, sizeof text, err) == GM_OK ? text : "";
 }
+
+/* Has polls trim a pool that nobody uses, and put it to sleep (gm_pool_idle_on_poll). */
+inline gm_status idle_on_poll(const pool &pool, gm_idle_params params, gm_error *err = nullptr) {
+  params.struct_size = sizeof params;
+  return gm_pool_idle_on_poll(pool.get(), &params, err);
+}
+
+/* A performance scope (gm/perf.h). It owns its pool or context, and ends in its destructor if nobody has ended it. */
+class perf_scope {
+ public:
+  perf_scope() noexcept = default;
+
+  /* Begins a scope of a pool. Empty: it failed. */
+  static perf_scope begin(const pool &pool, const char *name = nullptr, gm_error *err = nullptr) {
+    perf_scope out;
+    if (gm_perf_begin(pool.get(), name, &out.self_, err) == GM_OK) out.pool_ = pool;
+    return out;
+  }
+  /* Begins a scope of all pools of a context. Empty: it failed. */
+  static perf_scope begin(const context &ctx, const char *name = nullptr, gm_error *err = nullptr) {
+    perf_scope out;
+    if (gm_perf_begin_context(ctx.get(), name, &out.self_, err) == GM_OK) out.ctx_ = ctx;
+    return out;
+  }
+  perf_scope(perf_scope &&other) noexcept
+      : ctx_(std::move(other.ctx_)),
+        pool_(std::move(other.pool_)),
+        self_(std::exchange(other.self_, gm_perf_scope{})) {}
+  perf_scope &operator=(perf_scope other) noexcept {
+    std::swap(ctx_, other.ctx_);
+    std::swap(pool_, other.pool_);
+    std::swap(self_, other.self_);
+    return *this;
+  }
+  ~perf_scope() { gm_perf_end(&self_, nullptr, nullptr); }
+
+  explicit operator bool() const noexcept { return self_.number != 0; }
+  /* Ends the scope, and tells what happened within it (gm_perf_end). */
+  gm_status end(gm_perf_report &out, gm_error *err = nullptr) {
+    out.struct_size = sizeof out;
+    return gm_perf_end(&self_, &out, err);
+  }
+
+ private:
+  context ctx_;
+  pool pool_;
+  gm_perf_scope self_ = {};
+};
 
 /* Managed memory (gm/managed.h). It owns its pool. It is destroyed in the order of its stream: set_stream. */
 class managed {

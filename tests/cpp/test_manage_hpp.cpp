@@ -268,6 +268,36 @@ void test_a_cache_gives_way_to_its_pool(void **) {
   }
 }
 
+gm::perf_scope begun(const gm::pool &pool) { return gm::perf_scope::begin(pool, "moved"); }
+
+void test_a_performance_scope_ends_by_itself(void **) {
+  gm_error err = {};
+  gm::perf_scope scope;
+  assert_true(!scope);
+  {
+    const gm::pool pool = pool_of(gm::pool_options());
+    scope = begun(pool);  // it owns the pool from here on
+    assert_true(bool(scope) && bool(pool.alloc(gm::request(mib))));
+    gm_perf_report report = {};
+    {
+      const gm::context ctx = gm::context::create(gm::context_options().ignore_environment());
+      gm::perf_scope all = gm::perf_scope::begin(ctx);
+      const gm::perf_scope left = gm::perf_scope::begin(ctx, "left open");
+      assert_int_equal(all.end(report), GM_OK);
+      assert_true(!all && left && report.allocs == 0);
+    }
+    assert_true(!gm::perf_scope::begin(pool, "", &err) && err.status == GM_ERR_INVALID_ARGUMENT);
+    gm_idle_params idle = {};
+    assert_int_equal(gm::idle_on_poll(pool, idle), GM_ERR_INVALID_ARGUMENT);
+    idle.trim_ns = 1;
+    assert_int_equal(gm::idle_on_poll(pool, idle), GM_OK);
+  }
+  gm_perf_report report = {};
+  assert_int_equal(scope.end(report), GM_OK);
+  assert_true(report.allocs == 1 && report.frees == 1 && report.held_bytes == 0);
+  assert_int_equal(scope.end(report), GM_ERR_INVALID_ARGUMENT);
+}
+
 }  // namespace
 
 int main() {
@@ -278,6 +308,7 @@ int main() {
                               cmocka_unit_test(test_a_set_owns_its_devices),
                               cmocka_unit_test(test_managed_memory_goes_to_a_place),
                               cmocka_unit_test(test_a_tracker_answers),
+                              cmocka_unit_test(test_a_performance_scope_ends_by_itself),
                               cmocka_unit_test(test_a_cache_owns_its_objects),
                               cmocka_unit_test(test_a_lease_keeps_its_cache),
                               cmocka_unit_test(test_a_cache_gives_way_to_its_pool)};
