@@ -58,10 +58,14 @@ static void explain_figures(gm_pool *pool, gm_explanation *out) {
   out->used_by_others_bytes = memory.used_by_others_bytes;
 }
 
-static void explain_refused(gm_pool *pool, gm__refused *refused, gm_explanation *out) {
-  gm__mutex_lock(&pool->heap.provider.lock);
-  *refused = pool->heap.provider.refused;
-  gm__mutex_unlock(&pool->heap.provider.lock);
+/* A look for pooled memory hides no refusal of a request that takes all memory, nor is it hidden by one. */
+static void explain_refused(gm_pool *pool, const gm_request *request, gm__refused *refused, gm_explanation *out) {
+  gm__provider *provider = &pool->heap.provider;
+  const bool pooled = request && request->flags & GM_POOLED_ONLY;
+  gm__mutex_lock(&provider->lock);
+  *refused = pooled ? provider->probed : provider->refused;
+  if (!refused->failure.status) *refused = pooled ? provider->refused : provider->probed;
+  gm__mutex_unlock(&provider->lock);
   out->last_failure = refused->failure;
   out->last_failure_bytes = refused->want.bytes;
   out->waited_ns = refused->ladder.waited_ns;
@@ -135,7 +139,7 @@ static void explain_request(gm_pool *pool, const gm_request *request, gm_explana
   out->asked_bytes = request ? request->bytes : 0;
   out->status = gm__request_read(pool, request, &want, &reason);
   out->rounded_bytes = out->status ? 0 : want.rounded;
-  explain_refused(pool, &refused, out);
+  explain_refused(pool, request, &refused, out);
   explain_figures(pool, out);
   explain_rungs(pool, out);
   explain_tags(pool, out);

@@ -233,6 +233,6 @@ void gm__provider_note_failure(gm__provider *provider, const gm__want *want, con
   refused.want.stream = NULL;
   refused.want.ladder = NULL;
   gm__mutex_lock(&provider->lock);
-  provider->refused = refused;
+  *(want->flags & GM_POOLED_ONLY ? &provider->probed : &provider->refused) = refused;
   gm__mutex_unlock(&provider->lock);
 }

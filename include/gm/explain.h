@@ -204,6 +204,8 @@ typedef struct gm_explanation {
  * request. Call it right after gm_alloc refused, because it finds the cause with the figures of now. It promises
  * nothing about the next call of gm_alloc. It allocates nothing but the tracker's sums by tag, and follows no stream.
  *
+ * A refusal of a request with GM_POOLED_ONLY is told where `request` has that flag too, or where there is no other one.
+ *
  * The call walks all blocks and free pieces of the pool, some 25 ns each. It holds no lock that a request takes for
  * more than a thousand of them. Other threads may use the pool in between, and then its figures are of several moments.
  *

@@ -161,6 +161,9 @@ static void test_a_refusal_is_told_as_it_was(void **state) {
   gm_pool_trim(bench.pool, 0);
   assert_int_equal(explained_alloc(bench.pool, &probe, &none), GM_ACQUIRE_EXHAUSTED); /* told, and not counted */
   assert_int_equal(pool_bench_stats(&bench).failures, 0);
+  const gm_explanation probed = explained(bench.pool, &probe), kept = explained(bench.pool, &second);
+  assert_int_equal(probed.cause, GM_CAUSE_POOLED_ONLY);
+  assert_string_equal(kept.last_failure.message, then.last_failure.message); /* the probe hides nothing */
   pool_bench_close(&bench);
 }
 
