@@ -38,8 +38,7 @@ struct gm__provider {
   gm__mutex lock; /* the provider lock: of all below, and of core/bucket */
   gm__allocation_table allocations;
   gm__address_map addresses;
-  gm__refused refused;           /* the last request that was refused, but for those of GM_POOLED_ONLY */
-  gm__refused probed;            /* the last one of these */
+  gm__refused refused, probed;   /* the last request that was refused; probed: of those with GM_POOLED_ONLY */
   _Atomic uint32_t object_count; /* native objects of all allocations (native_objects.h) */
   uint32_t sweep_at;             /* as many of them bring the next sweep (core/heap/object_sweep.h) */
 };
