@@ -195,13 +195,12 @@ static void metrics_pools(const metrics_page *page, const metrics_figure *figure
 /* Names that look alike once they are clean are one: OpenMetrics forbids two samples with the same labels. */
 static void metrics_join_tags(metrics_page *page, gm__pool_row *pool) {
   gm_tag_total *totals = page->rows.tags + pool->first_tag;
-  metrics_tag *names = page->tag_names + pool->first_tag, name;
+  metrics_tag *names = page->tag_names + pool->first_tag;
   size_t kept = 0, at;
   for (size_t i = 0; i < pool->tag_count; i++) {
-    metrics_escape(gm_tag_name(page->ctx, totals[i].tag), name.name);
-    for (at = 0; at < kept && strcmp(names[at].name, name.name) != 0;) at++;
+    metrics_escape(gm_tag_name(page->ctx, totals[i].tag), names[kept].name);
+    for (at = 0; at < kept && strcmp(names[at].name, names[kept].name) != 0;) at++;
     if (at == kept) {
-      names[kept] = name;
       totals[kept++] = totals[i];
       continue;
     }
