@@ -24,7 +24,9 @@ static _Thread_local program_index blockIdx, threadIdx, blockDim, gridDim;
 
 #define GM__PROGRAM_TYPE(...) __VA_ARGS__
 #define GM__PROGRAM(...) static __VA_ARGS__
+#define items (*program_items) /* by address: else each thread of a launch would copy 4 KB of items */
 #include "backends/shared/runtime/program_copy_many.def"
+#undef items
 #include "backends/shared/runtime/program_expand.def"
 #include "backends/shared/runtime/program_fill.def"
 #undef GM__PROGRAM_TYPE
@@ -138,7 +140,7 @@ static int program_copies_run(const sim_launch *launch, program_copies *all) {
   if (code) return code;
   all->here.to = (uintptr_t)all->to;
   all->here.from = (uintptr_t)all->from;
-  PROGRAM_THREADS gm_copy_many(all->here);
+  PROGRAM_THREADS gm_copy_many(&all->here);
   return program_copies_are_inside(all) ? program_copies_move(launch, all, true) : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
