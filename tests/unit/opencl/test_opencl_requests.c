@@ -15,6 +15,7 @@
 #include "support/aligned_requests.h"
 #include "support/fixed_scene.h"
 #include "support/request_sweep.h"
+#include "test_data.h"
 
 static opencl_fixture f;
 static opencl_engine engine;
@@ -43,7 +44,9 @@ static gm_stream *adopt_queue(gm_device *device, cl_command_queue queue) {
 }
 
 static bench bench_open(bool allow_queue) {
-  const gm_context_params params = {.struct_size = sizeof params, .ignore_environment = true};
+  const gm_context_params params = {.struct_size = sizeof params,
+                                    .host_root = GM_TEST_DATA "/fault/host", /* each request reads the host's memory */
+                                    .ignore_environment = true};
   const gm_opencl_device native = {.head = {sizeof native, GM_API_OPENCL},
                                    .device = (uintptr_t)engine.device,
                                    .context = (uintptr_t)engine.context,
