@@ -16,6 +16,7 @@
 #include "support/named_libraries.h"
 #include "support/request_sweep.h"
 #include "support/vulkan_engine.h"
+#include "test_data.h"
 
 typedef struct bench {
   vulkan_fixture fixture;
@@ -43,8 +44,10 @@ static gm_stream *adopt_queue(bench *b, bool may_submit) {
 
 /* A queue has one adoption at a time: with leave to submit or without. */
 static void bench_open(bench *b, bool may_submit) {
-  const gm_context_params params = {
-      .struct_size = sizeof params, .ignore_environment = true, .libraries = named_libraries()};
+  const gm_context_params params = {.struct_size = sizeof params,
+                                    .host_root = GM_TEST_DATA "/fault/host", /* each request reads the host's memory */
+                                    .ignore_environment = true,
+                                    .libraries = named_libraries()};
   vulkan_fixture_init(&b->fixture, "");
   vulkan_engine_open(&b->engine, &b->fixture.host);
   const gm_vulkan_device native = vulkan_engine_native(&b->engine);
