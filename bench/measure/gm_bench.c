@@ -1,7 +1,8 @@
 /* - gm_bench --peer FILE [--config TEXT] --trace FILE [--runs N [--plain] | --once | --check]
  * - gm_bench --peer FILE [--config TEXT] --micro pair|random|cross [--threads N] [--runs N] [--pairs N]
  *   [--plain]
- * - gm_bench --own metadata|tracking|recording|scale|plain-pair|typed-pair|rare-pair|fixed-pair|scope|devices
+ * - gm_bench --own
+ * metadata|tracking|recording|scale|plain-pair|typed-pair|rare-pair|fixed-pair|future-pair|scope|devices
  *   [--runs N] [--pairs N]
  *
  * One allocator, one case, one process. It prints one "name value" a line, times in nanoseconds. docs/performance.md
@@ -26,12 +27,12 @@ typedef struct bench_arguments {
 } bench_arguments;
 
 static int bench_usage(void) {
-  fprintf(
-      stderr,
-      "usage: gm_bench --peer FILE [--config TEXT] --trace FILE [--runs N [--plain] | --once | --check]\n"
-      "       gm_bench --peer FILE [--config TEXT] --micro pair|random|cross [--threads N] [--runs N] [--pairs N]\n"
-      "       gm_bench --own metadata|tracking|recording|scale|plain-pair|typed-pair|rare-pair|fixed-pair|scope|devices"
-      " [--runs N] [--pairs N]\n");
+  fprintf(stderr,
+          "usage: gm_bench --peer FILE [--config TEXT] --trace FILE [--runs N [--plain] | --once | --check]\n"
+          "       gm_bench --peer FILE [--config TEXT] --micro pair|random|cross [--threads N] [--runs N] [--pairs N]\n"
+          "       gm_bench --own "
+          "metadata|tracking|recording|scale|plain-pair|typed-pair|rare-pair|fixed-pair|future-pair|scope|devices"
+          " [--runs N] [--pairs N]\n");
   return 2;
 }
 

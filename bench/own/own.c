@@ -6,6 +6,7 @@
 
 #include "bench/measure/ticks.h"
 #include "bench/own/session.h"
+#include "gm/future.h"
 
 enum { OWN_FIRST = 10000, OWN_BLOCKS = 110000, OWN_LIVE = 1000, OWN_BYTES = 1 << 20 };
 
@@ -33,6 +34,9 @@ int own_metadata(size_t pairs, unsigned runs, FILE *out) {
 
 /* ---- pairs ---- */
 
+/* Pairs of a request and a free. */
+typedef bool own_round_of(own_session *self, const gm_request *request, size_t pairs);
+
 static bool own_pair_round(own_session *self, const gm_request *request, size_t pairs) {
   gm_block block;
   for (size_t i = 0; i < pairs; i++) {
@@ -42,11 +46,21 @@ static bool own_pair_round(own_session *self, const gm_request *request, size_t 
   return true;
 }
 
-static int own_pair_time(own_session *self, const gm_request *request, size_t pairs, unsigned runs, FILE *out) {
+static bool own_future_round(own_session *self, const gm_request *request, size_t pairs) {
+  gm_future future;
+  for (size_t i = 0; i < pairs; i++) {
+    if (!gm_alloc_async(self->pool, request, &future) || future.status != GM_OK) return false;
+    if (gm_free(self->pool, &future.block, request->stream) != GM_OK) return false;
+  }
+  return true;
+}
+
+static int own_pair_time(own_session *self, own_round_of *round, const gm_request *request, size_t pairs, unsigned runs,
+                         FILE *out) {
   uint64_t least = UINT64_MAX;
   for (unsigned run = 0; run <= runs; run++) {
     const uint64_t begin = ticks_ns();
-    if (!own_pair_round(self, request, pairs)) return -1;
+    if (!round(self, request, pairs)) return -1;
     const uint64_t took = ticks_ns() - begin;
     if (run > 0 && took < least) least = took;
   }
@@ -60,7 +74,8 @@ static int own_pair_of(own_wish wish, gm_request wishes, size_t pairs, unsigned 
   int result = own_begin(&self, wish);
   wishes.bytes = OWN_BYTES;
   wishes.stream = self.stream;
-  if (result == 0) result = own_pair_time(&self, &wishes, pairs, runs, out);
+  if (result == 0)
+    result = own_pair_time(&self, wish.future ? own_future_round : own_pair_round, &wishes, pairs, runs, out);
   return own_end(&self, result);
 }
 
@@ -78,6 +93,10 @@ int own_rare_pair(size_t pairs, unsigned runs, FILE *out) {
 
 int own_fixed_pair(size_t pairs, unsigned runs, FILE *out) {
   return own_pair_of((own_wish){.fixed = true}, (gm_request){0}, pairs, runs, out);
+}
+
+int own_future_pair(size_t pairs, unsigned runs, FILE *out) {
+  return own_pair_of((own_wish){.future = true}, (gm_request){0}, pairs, runs, out);
 }
 
 /* ---- performance scopes ---- */
@@ -189,8 +208,8 @@ own_case *own_find(const char *name) {
     own_case *run;
   } cases[] = {{"metadata", own_metadata},   {"tracking", own_tracking},     {"recording", own_recording},
                {"scale", own_scale},         {"plain-pair", own_plain_pair}, {"typed-pair", own_typed_pair},
-               {"rare-pair", own_rare_pair}, {"fixed-pair", own_fixed_pair}, {"scope", own_scope},
-               {"devices", own_devices}};
+               {"rare-pair", own_rare_pair}, {"fixed-pair", own_fixed_pair}, {"future-pair", own_future_pair},
+               {"scope", own_scope},         {"devices", own_devices}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     if (strcmp(name, cases[i].name) == 0) return cases[i].run;
   }

@@ -25,8 +25,9 @@ own_case own_scale;
 
 /* "pair_ns": gm_alloc or gm_free of 1 MiB, one after the other. In "plain-pair" the requests ask for nothing else.
  * Those of "typed-pair" name the memory type that plain ones get, too. Those of "rare-pair" name a type and a usage,
- * which the memory of plain requests does not serve. "fixed-pair" is of a pool of fixed sizes. */
-own_case own_plain_pair, own_typed_pair, own_rare_pair, own_fixed_pair;
+ * which the memory of plain requests does not serve. "fixed-pair" is of a pool of fixed sizes. In
+ * "future-pair" gm_alloc_async takes the place of gm_alloc. */
+own_case own_plain_pair, own_typed_pair, own_rare_pair, own_fixed_pair, own_future_pair;
 
 /* "scope_ns": the begin and the end of a performance scope with a name, and a pair as in "plain-pair" between them. */
 own_case own_scope;

@@ -19,6 +19,7 @@ typedef struct own_session {
 
 typedef struct own_wish {
   bool track, no_vmm;
+  bool future;     /* by gm_alloc_async */
   bool fixed;      /* a pool of fixed sizes */
   bool own_memory; /* host memory is gm's own affair, and is not counted */
 } own_wish;

@@ -54,6 +54,7 @@ struct gm_context {
   _Atomic int host_pressure;               /* gm_pressure_level said last */
   _Atomic uint64_t share_mode;             /* of reserve.share, with the change it was read at: card_turn.c */
   _Atomic(void (*)(gm_context *)) on_poll; /* what a higher floor does in gm_context_poll; NULL: nothing */
+  _Atomic(void (*)(gm_context *)) on_wait; /* serves futures (core/pool/serve.c); NULL: there never was one */
   _Atomic uint32_t children;               /* objects that keep the context alive: devices, trackers, watches */
 
   gm__mutex lock; /* tags, destructors, slots, list link below is under the process lock */

@@ -16,7 +16,7 @@
 #include "gm/device.h"
 #include "gm/stream.h"
 
-struct gm__turn;            /* turn.h */
+struct gm_turn;             /* turn.h */
 struct gm__stream_listener; /* stream.h */
 
 #define GM__MAX_MEMORY_TYPES 32
@@ -70,7 +70,7 @@ struct gm_device {
   struct gm_device *next_evicting; /* the context's lock */
   gm__mutex turn_lock;             /* of `turns` */
   gm__cond turn_moved;             /* another one may be first */
-  struct gm__turn *turns;          /* requests that wait for memory, first come first */
+  struct gm_turn *turns;           /* requests that wait for memory, first come first */
   _Atomic uint32_t turn_count;     /* how many: so others know that there are any */
   gm__map mapped;            /* address to bytes of what is mapped; under the context's lock: core/device/peer.h */
   gm_stream *default_stream; /* gm's own for waiting copies; NULL until first needed */

@@ -267,5 +267,7 @@ gm_status gm_context_poll(gm_context *ctx, gm_error *err) {
   status = gm__watches_look(ctx, NULL, err);
   void (*on_poll)(gm_context *) = atomic_load(&ctx->on_poll);
   if (on_poll && status != GM_ERR_FORKED) on_poll(ctx);
+  void (*on_wait)(gm_context *) = atomic_load(&ctx->on_wait);
+  if (on_wait && !gm__context_forked(ctx)) on_wait(ctx);
   return status;
 }

@@ -9,6 +9,7 @@
 #include "core/heap/mapped.h"
 #include "core/manage/lifecycle.h"
 #include "core/order/order.h"
+#include "core/pool/serve.h"
 #include "core/staging/range_host.h"
 
 /* The end of a pool whose blocks callers still hold. Its object stays, dead, until the context ends: so a name that
@@ -92,6 +93,7 @@ gm_status gm_pool_destroy_force(gm_pool *pool, gm_error *err) {
   if (gm__pool_forked(pool)) return gm_pool_destroy(pool, err);
   const gm_status status = force_stop_lending(pool, err);
   if (status) return status;
+  gm__futures_end(pool);
   gm__watches_forget(pool->ctx, pool);
   gm__recorder *recorder = pool->heap.observers.recorder;
   if (gm__recorder_writes(recorder)) recorder->save(pool);

@@ -213,7 +213,8 @@ static gm_status pool_check_unused(gm_pool *pool, gm_error *err) {
                     "%u buffers, scopes, caches, reservations or watches of pool \"%s\" are alive", guests, name);
   }
   if (gm__turns_wait_at(pool->device, pool)) {
-    return gm__fail(err, GM_ERR_BUSY, op, "a request of another thread waits for memory of pool \"%s\"", name);
+    return gm__fail(err, GM_ERR_BUSY, op, "a request of another thread, or a future, waits for memory of pool \"%s\"",
+                    name);
   }
   const gm_status status = gm__heap_drain(&pool->heap, op, err);
   return status ? status : gm__pool_stop_lending(pool, op, err);

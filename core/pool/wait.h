@@ -2,7 +2,14 @@
 #ifndef GM_CORE_POOL_WAIT_H
 #define GM_CORE_POOL_WAIT_H
 
+#include "core/base/thread_data.h"
 #include "core/pool/pool.h"
+
+/* The request of the calling thread that does not wait but leaves, as a future does. NULL: none. */
+extern _Thread_local const gm_request *gm__leaves GM__THREAD_DATA __attribute__((visibility("hidden")));
+
+/* The answer to such a request where waiting may help. Nothing was refused. */
+#define GM__ACQUIRE_LATER ((gm_acquire)(GM_ACQUIRE_FAILED + 1))
 
 /* Like gm__try_alloc, but it waits for its turn and for memory, until the deadline of the request. TIMEOUT. REQUIRES:
  * no lock; `want` has a ladder. */

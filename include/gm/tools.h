@@ -1,5 +1,6 @@
 /* The headers that tools, tuning and larger engines need. It includes gm/gm.h and gm/trace_all.h.
- * - Other ways to get and keep memory: batch, cleanup, evictor, idle, managed, pool_set, quota, scope, spans, warm_up.
+ * - Other ways to get and keep memory: batch, cleanup, evictor, future, idle, managed, pool_set, quota, scope, spans,
+ *   warm_up.
  * - Other devices and processes: peer, share.
  * - Bytes that change on their way: codec.
  * - Events: debug, fragmentation, perf, pressure, probe, raw_figures, tracker. */
@@ -13,6 +14,7 @@
 #include "gm/evictor.h"
 #include "gm/file.h"
 #include "gm/fragmentation.h"
+#include "gm/future.h"
 #include "gm/gm.h"
 #include "gm/idle.h"
 #include "gm/managed.h"
