@@ -119,9 +119,10 @@ GM_API gm_status gm_pressure_watch_host(struct gm_context *ctx, gm_pressure_call
 GM_API gm_status gm_pressure_watch_end(gm_pressure_watch *watch, gm_error *err);
 
 /* Looks at all watches of a context now, and calls their callbacks on this thread. Then it compacts and promotes the
- * pools that asked for it (gm_pool_compact_on_poll, gm_pool_promote_on_poll), and serves futures (gm/future.h). While
- * another thread looks at watches, that thread looks once more, and this one goes on. Errors: INVALID_ARGUMENT, FORKED.
- * The first failure of a reading, as gm_device_pressure has it; gm looks at the other watches all the same. */
+ * pools that asked for it (gm_pool_compact_on_poll, gm_pool_promote_on_poll), has idle pools sleep (gm/idle.h), and
+ * serves futures (gm/future.h). While another thread looks at watches, that thread looks once more, and this one goes
+ * on. Errors: INVALID_ARGUMENT, FORKED. The first failure of a reading, as gm_device_pressure has it; gm looks at the
+ * other watches all the same. */
 GM_API gm_status gm_context_poll(struct gm_context *ctx, gm_error *err);
 
 /* Starts a thread that polls the context, at once and then every `interval_ns` nanoseconds. 0 means 100 ms. Less than
