@@ -17,7 +17,8 @@ gm_acquire gm__pool_alloc(gm_pool *pool, const gm_request *request, gm_block *ou
   gm__ladder_begin(&ladder);
   want.ladder = &ladder;
   const bool waits = want.deadline_ns || gm__leaves == request;
-  const gm_acquire answer = (waits ? gm__wait_alloc : gm__try_alloc)(pool, &want, request, out, &why);
+  const gm_acquire answer =
+      waits ? gm__wait_alloc(pool, &want, request, out, &why) : gm__try_alloc(pool, &want, request, out, &why);
   gm__ladder_add(pool->heap.provider.rungs, &ladder);
   const bool refused = gm__is_shortage(why.status) && !(want.flags & GM_POOLED_ONLY);
   if (answer == GM_ACQUIRE_FRESH || refused) gm__watches_hear(pool->device);

@@ -39,7 +39,7 @@ FUTURE_APART bool future_refused(const gm_pool *pool, gm_acquire answer, gm_futu
 /* Does the pool take such requests? */
 static gm_acquire future_check(const gm_pool *pool, const gm_request *request) {
   gm__want want;
-  if (!gm__pool_lives(pool)) return GM_ACQUIRE_INVALID;
+  if (!gm__pool_lives(pool) || !request) return GM_ACQUIRE_INVALID;
   if (gm__pool_forked(pool)) return GM_ACQUIRE_FAILED;
   return gm__request_read(pool, request, &want, NULL) ? GM_ACQUIRE_INVALID : GM_ACQUIRE_OK;
 }
@@ -53,31 +53,35 @@ static void future_init(gm_future *out, gm_pool *pool, const gm_request *request
                      .patient = tried};
 }
 
+static bool future_waits(const gm_pool *pool, const gm_future *future) {
+  gm_device *device = pool->device;
+  if (!gm__pool_lives(pool) || gm__pool_forked(pool)) return false;
+  gm__mutex_lock(&device->turn_lock);
+  const bool waits = gm__turn_has(device, &future->turn);
+  gm__mutex_unlock(&device->turn_lock);
+  return waits;
+}
+
 FUTURE_APART bool future_join(gm_pool *pool, const gm_request *request, gm_future *out, bool tried) {
   GM__UNCANCELLED();
-  const gm_acquire answer = future_check(pool, request);
-  if (answer) return future_refused(pool, answer, out);
-  gm_device *device = pool->device;
-  const gm_request asked = *request; /* it may be that of this future */
-  gm__mutex_lock(&device->turn_lock);
-  const bool waits = gm__turn_has(device, &out->turn);
-  gm__mutex_unlock(&device->turn_lock);
-  if (waits) {
+  if (future_waits(pool, out)) {
     gm__log(gm__context_services(pool->ctx), GM_LOG_WARN, "gm_alloc_async: the future waits already");
     return false;
   }
+  const gm_acquire answer = future_check(pool, request);
+  if (answer) return future_refused(pool, answer, out);
+  const gm_request asked = *request; /* it may be that of this future */
   future_init(out, pool, &asked, tried);
-  gm__turn_begin(device, &out->turn);
+  gm__turn_begin(pool->device, &out->turn);
   atomic_store(&pool->ctx->on_wait, gm__futures_poll);
   return false;
 }
 
 bool gm_alloc_async(gm_pool *pool, const gm_request *request, gm_future *out) {
   if (FUTURE_UNLIKELY(!out)) return true;
-  if (FUTURE_UNLIKELY(!pool || !request || !gm__pool_is(pool) || !pool->device)) {
-    return future_refused(pool, GM_ACQUIRE_INVALID, out);
-  }
-  if (FUTURE_UNLIKELY(gm__turns_wait(pool->device))) return future_join(pool, request, out, false);
+  const bool known = gm__pool_is(pool) && pool->device;
+  if (FUTURE_UNLIKELY(known && gm__turns_wait(pool->device))) return future_join(pool, request, out, false);
+  if (FUTURE_UNLIKELY(!known || !request)) return future_refused(pool, GM_ACQUIRE_INVALID, out);
   gm__leaves = request;
   const gm_acquire answer = gm_alloc(pool, request, &out->block);
   gm__leaves = NULL;

@@ -209,6 +209,8 @@ static void a_future_that_waits_is_not_started_anew(void **state) {
   assert_false(scene_ask(&s, 2 * UNIT, &future));
   assert_false(scene_ask(&s, UNIT, &future));
   assert_non_null(strstr(s.w.host.last_line, "waits already"));
+  assert_false(gm_alloc_async(s.pool, NULL, &future));
+  assert_false(scene_ask(&s, 0, &future));
   scene_give(&s, &all);
   assert_true(gm_future_done(&future));
   assert_int_equal(future.block.bytes, 2 * UNIT);
