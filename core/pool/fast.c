@@ -14,8 +14,7 @@
 #define FAST_INLINE static inline __attribute__((always_inline))
 #define FAST_APART static __attribute__((noinline))
 
-/* Finds the calling thread's own arena, in a pool that needs nothing but memory. False: the thread has none here, or
- * the process was forked. */
+/* Finds the calling thread's own arena, in a pool that needs memory alone. False: none, or the process was forked. */
 FAST_INLINE bool fast_find(const gm_pool *pool, gm__arena **out) {
   const gm__thread_here *here = &gm__here;
   const uint64_t key = pool->fast_key;

@@ -217,7 +217,7 @@ static void test_figures_look_at_a_piece_of_the_pools(void **state) {
   pool_bench_ok(gm_report_open_metrics(bench.ctx, count_line, NULL, err));
   printf("  a page of figures looks at %zu pools, at %zu at once, and has %zu lines\n", looks, most_at_once, lines);
   assert_true(looks >= CROWD && most_at_once <= PIECE);
-  assert_true(lines >= CROWD * 30);
+  assert_true(lines >= CROWD * 29); /* three figures of holes are unknown until somebody looks for them */
   crowd_close();
 }
 
