@@ -97,7 +97,7 @@ void gm__idle_set(gm_pool *pool, const gm_idle_params *params) {
   gm__pool_idle *idle = &pool->idle;
   gm__mutex_lock(&pool->gate);
   if (params) {
-    idle->sleep = params->sleep;
+    idle->sleep = (int)params->sleep;
     idle->trim_ns = params->trim_ns;
     idle->sleep_ns = params->sleep_ns;
     idle->uses = idle_uses(pool);
