@@ -3,53 +3,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/gmem/session/block_ids.h"
+
 static gm_status events_no_memory(const char *path, gm_error *err) {
   err->status = GM_ERR_OUT_OF_HOST_MEMORY;
   snprintf(err->message, sizeof err->message, "%.300s: too long for this host's memory", path);
   return err->status;
 }
 
-/* Room for one more of `count` items, which grow by doubling. */
-static bool events_grow(void **list, size_t count, size_t item_bytes) {
-  if (count & (count - 1)) return true; /* only full at powers of two */
-  size_t wanted = count ? 2 * count : 1;
-  if (wanted > SIZE_MAX / item_bytes) return false;
-  void *larger = realloc(*list, wanted * item_bytes);
-  if (!larger) return false;
-  *list = larger;
-  return true;
-}
-
-/* The number of the allocation with this id, which is there: the reader has checked that. */
-static uint32_t events_slot(const replay_events *events, uint64_t id) {
-  uint32_t low = 0, high = events->allocs;
-  while (high - low > 1) {
-    uint32_t middle = low + (high - low) / 2;
-    if (events->ids[middle] <= id) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
 static bool events_add_id(replay_events *events, uint64_t id) {
-  void *ids = events->ids;
-  if (events->allocs == UINT32_MAX || !events_grow(&ids, events->allocs, sizeof *events->ids)) return false;
+  uint64_t *ids = events->allocs == UINT32_MAX ? NULL : list_room(events->ids, events->allocs, sizeof *events->ids);
+  if (!ids) return false;
   events->ids = ids;
   events->ids[events->allocs++] = id;
   return true;
 }
 
 static bool events_add(replay_events *events, const gm_trace_event *event) {
-  void *list = events->list;
   if (event->kind == GM_TRACE_MARK) return true;
   bool is_free = event->kind == GM_TRACE_FREE;
   if (!is_free && !events_add_id(events, event->id)) return false;
-  if (!events_grow(&list, events->count, sizeof *events->list)) return false;
+  replay_event *list = list_room(events->list, events->count, sizeof *events->list);
+  if (!list) return false;
   events->list = list;
-  uint32_t slot = is_free ? events_slot(events, event->id) : events->allocs - 1;
+  uint32_t slot = is_free ? block_ids_find(events->ids, events->allocs, event->id) : events->allocs - 1;
   events->list[events->count++] = (replay_event){event->bytes, slot, (uint16_t)event->stream, is_free};
   if (event->stream >= events->streams) events->streams = event->stream + 1;
   return true;

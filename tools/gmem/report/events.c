@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gm/trace.h"
+#include "tools/gmem/session/block_ids.h"
 
 /* The state of a read. */
 typedef struct events_reader {
@@ -27,19 +28,12 @@ static gm_status events_no_memory(gm_error *err, const char *path) {
   return events_fail(err, GM_ERR_OUT_OF_HOST_MEMORY, path, "too long for this host's memory");
 }
 
-/* Room for one more of `count` items. NULL: no memory, and `list` is as before. */
-static void *events_room(void *list, uint32_t count, size_t item_bytes) {
-  if (list && (count & (count - 1))) return list; /* only full at powers of two */
-  size_t wanted = count ? 2 * (size_t)count : 1;
-  return wanted > SIZE_MAX / item_bytes ? NULL : realloc(list, wanted * item_bytes);
-}
-
 /* Makes room in one column; a name of a column, and its count, are what it takes. */
-#define EVENTS_ROOM(column, count)                                   \
-  do {                                                               \
-    void *larger = events_room((column), (count), sizeof *(column)); \
-    if (!larger) return false;                                       \
-    (column) = larger;                                               \
+#define EVENTS_ROOM(column, count)                                 \
+  do {                                                             \
+    void *larger = list_room((column), (count), sizeof *(column)); \
+    if (!larger) return false;                                     \
+    (column) = larger;                                             \
   } while (0)
 
 /* ---- one event ---- */
@@ -67,26 +61,9 @@ static bool events_alloc(events_reader *reader, const gm_trace_event *event) {
   return events_add(events, REPORT_ALLOC, events->blocks++, event->stream);
 }
 
-/* The block with this id, which is there: the reader of the file has checked that. Most files count ids by one. */
-static uint32_t events_block(const events_reader *reader, uint64_t id) {
-  uint32_t low = 0, high = reader->out->blocks;
-  if (!reader->ids) return low; /* never */
-  uint64_t guess = id - reader->ids[0];
-  if (guess < high && reader->ids[guess] == id) return (uint32_t)guess;
-  while (high - low > 1) {
-    uint32_t middle = low + (high - low) / 2;
-    if (reader->ids[middle] <= id) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
 static bool events_free(events_reader *reader, const gm_trace_event *event) {
   report_events *events = reader->out;
-  uint32_t block = events_block(reader, event->id);
+  uint32_t block = block_ids_find(reader->ids, events->blocks, event->id);
   events->died[block] = events->count;
   return events_add(events, REPORT_FREE, block, event->stream);
 }
