@@ -118,5 +118,3 @@ bool gm__turns_wait_at(gm_device *device, const void *pool) {
   gm__mutex_unlock(&device->turn_lock);
   return turn != NULL;
 }
-
-void gm__turn_narrow(gm_device *device, gm_turn *turn, bool narrow) { gm__turn_put(device, turn, narrow); }

@@ -49,13 +49,10 @@ gm_turn *gm__turn_pick(gm_device *device, uint64_t since, bool *out_first);
  * serves one of them. */
 gm_turn *gm__turn_pick_of(gm_device *device, const void *pool, bool *out_busy);
 
-/* The future waits on, and has no server. */
+/* The turn waits on: `narrow` says for what. A future has no server then. */
 void gm__turn_put(gm_device *device, gm_turn *turn, bool narrow);
 
 /* True if a request to that pool waits. */
 bool gm__turns_wait_at(gm_device *device, const void *pool);
-
-/* Says what the turn waits for. */
-void gm__turn_narrow(gm_device *device, gm_turn *turn, bool narrow);
 
 #endif

@@ -26,7 +26,7 @@ static bool wait_in_turn(gm_pool *pool, gm__want *want, const gm_request *reques
       gm__futures_serve(device);
     } else {
       done = gm__wait_look(pool, want, request, out, why, answer, &looks, gm__deadline_passed(deadline));
-      if (!done) gm__turn_narrow(device, &turn, looks.narrow);
+      if (!done) gm__turn_put(device, &turn, looks.narrow);
     }
     if (!done && !gm__poll_again(&poll)) break;
   }
